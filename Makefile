@@ -1,0 +1,59 @@
+# `make dev` to try it, `make test` to check it; everything lives in .venv, nothing outside the clone is touched
+# (except by tools/install-services.sh, which adds a missing Debian package when run as root).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup dev test lint format soak bench requirements services clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.installed  ## create .venv with pinned tools and Penstock itself
+
+.venv/.requirements: requirements/dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	touch $@
+
+.venv/.installed: .venv/.requirements pyproject.toml
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+dev: setup  ## run Penstock on a local SQLite file
+	$(BIN)/penstock dev $(ARGS)
+
+test: lint services  ## lint, then every test; ARGS="tests/cli -k version" narrows it
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+lint: setup  ## style, types, boundaries, sizes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_sizes.py src
+
+format: setup  ## let ruff repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+soak: setup services  ## the tests that take many minutes
+	$(BIN)/pytest -n 2 --dist loadfile -m soak --timeout 9000 $(ARGS)
+
+services: setup  ## install a server the tests need and this machine lacks, if we may
+	tools/install-services.sh
+
+requirements: setup  ## compile requirements/dev.txt anew from dev.in
+	tools/compile-requirements.sh $(ARGS)
+
+clean:  ## remove everything that was made here
+	rm -rf .venv dist build .coverage* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests tools -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,63 @@
+"""The `penstock` command: a table of sub-commands, each imported only when it is called.
+
+Importing every sub-command would import every driver and server library; `penstock --help` and shell
+completion must stay instant, so the one-line summaries live in the table and not in the modules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+
+from penstock import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a sub-command lives, and what `--help` says about it."""
+
+    target: str  # "module:attribute"
+    summary: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "dev": Entry("penstock.cli.dev:dev", "Run everything in one process on a local SQLite file."),
+    "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
+    "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its sub-commands by name and imports one when it is asked for."""
+
+    def __init__(self, *, entries: Mapping[str, Entry], help: str) -> None:  # noqa: A002 - click's own word
+        super().__init__(help=help)
+        self._entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names in the order of the alphabet."""
+        return sorted(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return the sub-command, or None when there is none of that name."""
+        entry = self._entries.get(cmd_name)
+        return None if entry is None else _load(entry.target)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list for `--help` without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._entries[name].summary) for name in self.list_commands(ctx)])
+
+
+def _load(target: str) -> click.Command:
+    module, _, attribute = target.partition(":")
+    command = getattr(import_module(module), attribute)
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{target} is not a click command")
+    return command
+
+
+main = click.version_option(__version__, prog_name="penstock")(
+    LazyGroup(entries=COMMANDS, help="Durable dispatch scheduler: on time, in order, no faster than allowed.")
+)
