@@ -1,0 +1,186 @@
+"""A lane's and a pool's settings: the names, the defaults, and what is refused.
+
+Durations are kept as users write them (`5s`, `15m`): in TOML, in the API and in the database, where a plain
+`UPDATE penstock.lanes SET jitter = '4s'` must work. `SETTINGS` is the one list; tables, checks and docs follow it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from penstock.domain.durations import parse_duration, parse_size
+from penstock.domain.names import check_lane_name
+from penstock.domain.ordering import Mode
+from penstock.domain.rates import parse_rate
+from penstock.domain.retry import RetrySchedule
+from penstock.errors import InvalidSetting
+
+RETENTION_DAYS: Final[Mapping[str, int]] = MappingProxyType(
+    {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365}
+)
+_MISFIRE: Final = re.compile(r"send_now|skip_after\((\d+(?:ms|s|m|h|d))\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its kind, its default, and for words the ones that are allowed."""
+
+    kind: str
+    default: str | int | bool | None = None
+    words: tuple[str, ...] = ()
+    least: int = 0
+
+
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        "enabled": Setting("bool", default=True),
+        "mode": Setting("word", "immediate", tuple(m.label for m in Mode)),
+        "sink": Setting("text", "console"),
+        "queue": Setting("text"),
+        "target": Setting("text"),
+        "format": Setting("word", None, ("pointer", "full", "app", "payload")),
+        "complete_on": Setting("word", None, ("sent", "reported")),
+        "pool": Setting("text"),
+        "batch_size": Setting("int", 500, least=1),
+        "poll_interval": Setting("duration", "1s"),
+        "lookahead": Setting("duration", "5s"),
+        "jitter": Setting("duration", "0s"),
+        "misfire": Setting("misfire", "send_now"),
+        "rate": Setting("rate"),
+        "max_in_flight": Setting("int", 200, least=1),
+        "max_groups": Setting("int", None, least=1),
+        "retry": Setting("retry", '["0s","1m","5m","15m","1h"]'),
+        "retry_on": Setting("text"),
+        "give_up_on": Setting("text"),
+        "workflow": Setting("text"),
+        "task_queue": Setting("text"),
+        "timeout": Setting("duration", "15s"),
+        "lease": Setting("duration", "30s"),
+        "ack_timeout": Setting("duration", "15m"),
+        "run_timeout": Setting("duration", "1h"),
+        "heartbeat": Setting("duration", "30s"),
+        "on_unknown": Setting("word", "requeue", ("requeue", "hold")),
+        "max_recoveries": Setting("int", 5),
+        "max_recoveries_per_pass": Setting("int", 100, least=1),
+        "hold_until": Setting("word", "done", ("done", "sent")),
+        "max_depth": Setting("int", None, least=1),
+        "max_payload": Setting("size", "256KiB"),
+        "key_ttl": Setting("duration", "24h"),
+        "retention": Setting("word", "7d", tuple(RETENTION_DAYS)),
+        "dead_retention": Setting("duration", "30d"),
+        "keep_payload": Setting("bool", default=True),
+        "weight": Setting("int", 1, least=1),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane as stored; `settings` holds every name of SETTINGS."""
+
+    name: str
+    settings: Mapping[str, Any]
+    id: int = 0
+    version: int = 0
+
+    def __getitem__(self, setting: str) -> Any:
+        return self.settings[setting]
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of jobs that do not say."""
+        return Mode[self.settings["mode"].upper()]
+
+    @property
+    def keep(self) -> int:
+        """The retention class of jobs enqueued now, in days."""
+        return RETENTION_DAYS[self.settings["retention"]]
+
+
+def lane(name: str, **settings: Any) -> Lane:
+    """Return a lane with defaults for what is not given, or raise InvalidSetting."""
+    check_lane_name(name)
+    for given in settings:
+        if given not in SETTINGS:
+            raise InvalidSetting(given, "there is no such lane setting")
+    return Lane(name, {key: check(key, settings.get(key, s.default)) for key, s in SETTINGS.items()})
+
+
+def check(name: str, value: Any) -> Any:
+    """Return the setting's value as stored, or raise InvalidSetting."""
+    setting = SETTINGS[name]
+    if value is None:
+        if setting.default is not None:
+            raise InvalidSetting(name, "must have a value")
+        return None
+    try:
+        return _CHECKS[setting.kind](setting, value)
+    except (ValueError, TypeError) as error:
+        raise InvalidSetting(name, str(error)) from error
+
+
+def _bool(_: Setting, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("write true or false")
+    return value
+
+
+def _int(setting: Setting, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("write a whole number")
+    if value < setting.least:
+        raise ValueError(f"must be at least {setting.least}")
+    return value
+
+
+def _text(_: Setting, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("write a text that is not empty")
+    return value
+
+
+def _word(setting: Setting, value: Any) -> str:
+    if value not in setting.words:
+        raise ValueError(f"{value!r} is none of {', '.join(setting.words)}")
+    return str(value)
+
+
+def _duration(_: Setting, value: Any) -> str:
+    parse_duration(value)
+    return str(value)
+
+
+def _size(_: Setting, value: Any) -> str:
+    parse_size(value)
+    return str(value)
+
+
+def _rate(_: Setting, value: Any) -> str:
+    parse_rate(value)
+    return str(value)
+
+
+def _misfire(_: Setting, value: Any) -> str:
+    if not isinstance(value, str) or not _MISFIRE.fullmatch(value):
+        raise ValueError(f"{value!r} is neither send_now nor skip_after(10m)")
+    return value
+
+
+def _retry(_: Setting, value: Any) -> str:
+    return RetrySchedule.parse(json.loads(value) if isinstance(value, str) else value).to_text()
+
+
+_CHECKS: Final = {
+    "bool": _bool,
+    "int": _int,
+    "text": _text,
+    "word": _word,
+    "duration": _duration,
+    "size": _size,
+    "rate": _rate,
+    "misfire": _misfire,
+    "retry": _retry,
+}

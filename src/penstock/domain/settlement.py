@@ -1,0 +1,177 @@
+"""Where a job lands: the one place that says what an outcome does to a job's row.
+
+Stores read a row under a lock, ask `land()`, and write what it returns; they decide nothing themselves, so
+memory, SQLite and PostgreSQL cannot come to disagree. The returned row's state says which table it goes to:
+a live state back to `jobs`, DEAD to `dead`, any other terminal state to `history`.
+
+Send numbers: a row carries the last number on record and whether its fate is still open. An outcome that
+comes from a send fixes the number; one that means "it never went out" leaves the row as it was, so the number
+is used again; one that means "nobody knows" leaves it open, so a re-send repeats it and a broker may dedup it.
+"""
+
+from datetime import datetime
+from typing import NamedTuple, assert_never
+
+from penstock.domain.job import Attempt, Audit, Live
+from penstock.domain.ordering import Mode, sent_ord
+from penstock.domain.outcomes import (
+    Dead,
+    Deferred,
+    Dispatched,
+    Expired,
+    Failed,
+    Held,
+    Lapsed,
+    LapsedTooOften,
+    Outcome,
+    Returned,
+    Running,
+    Succeeded,
+)
+from penstock.domain.states import LIVE, JobState, Move, Verb, after
+
+NODE_ACTOR = "penstock"
+
+
+class Landing(NamedTuple):
+    """The row after an outcome and what goes into the timeline with it."""
+
+    job: Live
+    error: str | None = None
+    result: str | None = None
+    attempt: Attempt | None = None
+    audit: Audit | None = None
+
+
+def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = None) -> Landing:
+    """Return where a job in flight (or reported late on its open send) lands.
+
+    `job` carries the epoch, node and claim time under which it was in flight. `request` is an operator's
+    cancel or hold that waited for the holder: it is honoured whenever the job would otherwise be pending.
+    """
+    landing = _land(job, outcome, now)
+    if request is None or landing.job.state != JobState.PENDING:
+        return landing
+    return _honour(landing, request, now)
+
+
+def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
+    match outcome:
+        case Succeeded(result=result, receipt=receipt):
+            row = _sent(job, Move.SUCCEED)._replace(attempt=job.attempt + 1, open=False)
+            return Landing(row._replace(receipt=receipt or job.receipt), result=result)
+        case Dispatched(ack=ack, receipt=receipt, passes=passes):
+            row = _sent(job, Move.SENT)
+            holds = row.holds and not passes
+            return Landing(
+                row._replace(open=True, sent_at=now, deadline=now + ack, receipt=receipt, holds=holds)
+            )
+        case Running(within=within):
+            row = _sent(job, Move.START)
+            started = job.started_at or now
+            return Landing(row._replace(open=True, started_at=started, deadline=now + within))
+        case Failed(error=error, delay=delay):
+            row = _again(_sent(job, Move.RETRY), now + delay)._replace(attempt=job.attempt + 1, open=False)
+            return Landing(row, error, attempt=_attempt(job, row, now, "failed", error))
+        case Dead(reason=reason, error=error):
+            row = _sent(job, Move.FAIL)._replace(attempt=job.attempt + 1, open=False, reason=reason)
+            return Landing(row, error, attempt=_attempt(job, row, now, reason, error))
+        case Deferred(delay=delay, error=error):
+            row = _again(_sent(job, Move.DEFER), now + delay)
+            row = row._replace(deferrals=job.deferrals + 1, open=False)
+            return Landing(row, error, attempt=_attempt(job, row, now, "deferred", error))
+        case Returned(why=why):
+            row = _again(job._replace(state=_next(job, Move.RETURN)), job.due_at)
+            return Landing(row, audit=_audit(job, row, Move.RETURN, why, now))
+        case Expired():
+            row = job._replace(state=_next(job, Move.EXPIRE))
+            return Landing(row, audit=_audit(job, row, Move.EXPIRE, "start_by has passed", now))
+        case Held(reason=reason):
+            row = _again(job._replace(state=_next(job, Move.HOLD)), job.due_at)._replace(reason=reason)
+            return Landing(row, audit=_audit(job, row, Move.HOLD, reason, now))
+        case Lapsed(started=started, hold=hold):
+            return _lapsed(job, now, started=started, hold=hold)
+        case LapsedTooOften(reason=reason):
+            row = _sent(job, Move.LAPSE_DEAD)._replace(recoveries=job.recoveries + 1, reason=reason)
+            return Landing(row, reason, attempt=_attempt(job, row, now, reason, None))
+        case _:  # pragma: no cover
+            assert_never(outcome)
+
+
+def _lapsed(job: Live, now: datetime, *, started: bool | None, hold: bool) -> Landing:
+    if started is False:
+        row = job._replace(state=_next(job, Move.LAPSE))
+        # Out of a claim the number was never used; from `dispatched` on it was, and its fate is now known.
+        row = row._replace(open=row.open if job.state == JobState.CLAIMED else False)
+    else:
+        row = _sent(job, Move.LAPSE_HOLD if hold else Move.LAPSE)._replace(open=True)
+    row = _again(row, now)._replace(recoveries=job.recoveries + 1)
+    if hold and started is not False:
+        row = row._replace(reason="outcome_unknown")
+    outcome = "lapsed" if started is not False else "not_started"
+    return Landing(row, attempt=_attempt(job, row, now, outcome, None))
+
+
+def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:
+    move = Move.CANCEL if request is Verb.CANCEL else Move.HOLD
+    row = landing.job._replace(state=after(JobState.PENDING, move))
+    if move is Move.HOLD:
+        row = row._replace(reason="operator")
+    audit = _audit(landing.job, row, move, "requested while in flight", now)
+    return landing._replace(job=row, audit=audit)
+
+
+def _next(job: Live, move: Move) -> JobState:
+    return after(JobState(job.state), move, send_open=job.open)
+
+
+def _sent(job: Live, move: Move) -> Live:
+    """The row once its current send is on record: from now on it keeps its group to the end."""
+    order = sent_ord(job.ord) if Mode(job.mode).ordered else job.ord
+    return job._replace(state=_next(job, move), send=job.current_send, ord=order)
+
+
+def _again(row: Live, due_at: datetime) -> Live:
+    """The row back among the pending ones: what belonged to the claim is gone from it."""
+    return row._replace(
+        due_at=due_at,
+        holds=Mode(row.mode).ordered,
+        epoch=None,
+        node=None,
+        claimed_at=None,
+        sent_at=None,
+        started_at=None,
+        deadline=None,
+        receipt=None,
+        reason=None,
+    )
+
+
+def _attempt(before: Live, row: Live, now: datetime, outcome: str, error: str | None) -> Attempt:
+    live = row.state in LIVE
+    return Attempt(
+        arrival=row.arrival,
+        keep=row.keep,
+        attempt=row.attempt,
+        send=before.current_send,
+        epoch=before.epoch,
+        node=before.node,
+        claimed_at=before.claimed_at,
+        ended_at=now,
+        outcome=outcome,
+        error=error,
+        due_at=row.due_at if live else None,
+    )
+
+
+def _audit(before: Live, row: Live, move: Move, reason: str, now: datetime) -> Audit:
+    return Audit(
+        at=now,
+        arrival=row.arrival,
+        lane=row.lane,
+        actor=NODE_ACTOR,
+        action=move,
+        before=JobState(before.state).label,
+        after=JobState(row.state).label,
+        reason=reason,
+    )

@@ -1,0 +1,99 @@
+"""Every error Penstock raises on purpose.
+
+PenstockError
+├── InvalidJob            a field of an enqueue object is wrong; nothing was written
+├── UnknownLane           no lane of that name; near matches are named
+├── KeyConflict           the idempotency key belongs to a job with another payload
+├── InvalidSetting        a lane or pool setting is wrong; nothing was written
+├── IllegalTransition     the machine has no such move from this state
+├── NotFound              no job (lane, group …) of that name
+└── StoreError
+    ├── StoreUnavailable  the database cannot be reached now; try again later
+    └── SchemaMismatch    the tables are older or newer than this version of Penstock
+"""
+
+from collections.abc import Sequence
+
+
+class PenstockError(Exception):
+    """Base of all errors below; `retryable` says whether the same call may succeed later."""
+
+    retryable = False
+
+
+class InvalidJob(PenstockError):
+    """A field of an enqueue object is wrong; nothing was written."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class UnknownLane(PenstockError):
+    """There is no lane of that name."""
+
+    def __init__(self, lane: str, near: Sequence[str] = ()) -> None:
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        super().__init__(f'unknown lane "{lane}"{hint}')
+        self.lane = lane
+        self.near = tuple(near)
+
+
+class KeyConflict(PenstockError):
+    """The idempotency key already belongs to a job with a different payload."""
+
+    def __init__(self, key: str, job_id: str) -> None:
+        super().__init__(f'key "{key}" already belongs to job {job_id}, which has a different payload')
+        self.key = key
+        self.job_id = job_id
+
+
+class InvalidSetting(PenstockError):
+    """A lane or pool setting is wrong; nothing was written."""
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(f"{setting}: {problem}")
+        self.setting = setting
+        self.problem = problem
+
+
+class IllegalTransition(PenstockError):
+    """The machine has no such move from this state."""
+
+    def __init__(self, state: str, move: str) -> None:
+        super().__init__(f"a job that is {state} cannot {move}")
+        self.state = state
+        self.move = move
+
+
+class NotFound(PenstockError):
+    """There is nothing of that name."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f'no {kind} "{name}"')
+        self.kind = kind
+        self.name = name
+
+
+class StoreError(PenstockError):
+    """Base of what can go wrong with the database."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached now; the same call may succeed later."""
+
+    retryable = True
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(f"store unavailable during {operation}")
+        self.operation = operation
+
+
+class SchemaMismatch(StoreError):
+    """The tables are not those of this version of Penstock."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(f"{problem}; {fix}")
+        self.problem = problem
+        self.fix = fix

@@ -1,0 +1,228 @@
+"""What the engine, the client and housekeeping need from a database.
+
+Every method is one transaction (or a constant number of short ones), takes and returns batches, and is safe
+to call from several threads. Methods are synchronous: asyncio code reaches them through an `Executor`, which
+is a thread pool in production and runs them inline in simulation. A call that could not be carried out
+raises StoreUnavailable; its effect is then unknown and every write is safe to repeat or to leave.
+
+Fencing: every write for a claim names its epoch. A write that finds the claim gone changes nothing and says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from penstock.domain.job import Attempt, Audit, Claim, Enqueued, Job, Live, NewJob
+from penstock.domain.lanes import Lane
+from penstock.domain.leases import Term
+from penstock.domain.outcomes import Outcome
+from penstock.domain.states import Effect, JobState, Verb
+from penstock.errors import PenstockError
+
+DEFAULT_LEASE = timedelta(seconds=30)
+NO_TIME = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """How much of a lane a node wants to claim.
+
+    `limit` counts jobs, or groups when groups are claimed; `run` is how many consecutive jobs of each group.
+    `ahead` also takes what is due within that time.
+    """
+
+    lane: str
+    node: int
+    limit: int = 500
+    run: int = 1
+    lease: timedelta = DEFAULT_LEASE
+    ahead: timedelta = NO_TIME
+
+
+class Settled(NamedTuple):
+    """What of a settle took effect: arrivals written, and those no longer ours (fenced or settled before)."""
+
+    applied: frozenset[int]
+    refused: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """Jobs whose executor fell silent, leased for probing under a new epoch."""
+
+    epoch: int
+    jobs: tuple[Live, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """An executor's word on one send of a job."""
+
+    id: str
+    send: int
+    outcome: Outcome
+
+
+class Reported(NamedTuple):
+    """`late` = not the current, open send: recorded, nothing changed."""
+
+    applied: bool
+    late: bool
+    cancel_requested: bool = False
+
+
+class Done(NamedTuple):
+    """What an operator's verb did to one job; `state` is the job's state afterwards (None = no such job)."""
+
+    effect: Effect
+    state: JobState | None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything on record about one job, oldest first."""
+
+    attempts: Sequence[Attempt]
+    audit: Sequence[Audit]
+
+
+class GroupState(NamedTuple):
+    """One group as a claim sees it."""
+
+    lane: str
+    group: str
+    next_at: datetime | None
+    claim: int | None
+    blocked: bool
+    paused: bool
+    dead_arrival: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One pass of a node over a lane: what it did and how long each phase took, in seconds."""
+
+    node: int
+    lane: str | None
+    claimed: int = 0
+    settled: int = 0
+    phases: Mapping[str, float] = field(default_factory=dict)
+
+
+class Store(Protocol):
+    """A database of jobs."""
+
+    # -- schema and clock
+    def migrate(self) -> list[str]:
+        """Bring the tables up to date; return the names of the migrations applied now."""
+
+    def check_schema(self) -> None:
+        """Raise SchemaMismatch unless the tables are exactly those this version knows."""
+
+    def now(self) -> datetime:
+        """Return the store's time: the only clock whose readings are stored."""
+
+    def close(self) -> None:
+        """Give up connections and threads."""
+
+    # -- lanes
+    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+        """Create the lane or change its settings; audited; the version goes up when anything changed."""
+
+    def lanes(self) -> dict[str, Lane]:
+        """Return every lane by name."""
+
+    # -- the way in
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | PenstockError]:
+        """Write the jobs; one answer each, in order. A refused one leaves the others unhurt."""
+
+    # -- dispatch
+    def claim(self, ask: Ask) -> Claim | None:
+        """Lease due jobs that keep no order: fair over tenants, then oldest first."""
+
+    def claim_groups(self, ask: Ask) -> Claim | None:
+        """Lease the heads (or runs) of groups that are free, due and not blocked."""
+
+    def confirm(self, claim: Claim) -> dict[int, Verb]:
+        """Return what operators asked for since the claim, by arrival: those are not to be sent."""
+
+    def mark_sending(self, epoch: int) -> bool:
+        """Note that a send is about to happen; False = the claim is no longer ours."""
+
+    def renew(self, epochs: Sequence[int], lease: timedelta) -> frozenset[int]:
+        """Prolong claims; return those still ours."""
+
+    def settle(self, claim: Claim, outcomes: Mapping[int, Outcome] | None = None) -> Settled:
+        """Write what came of the claim's jobs, by arrival; None = all succeeded.
+
+        Jobs not named stay claimed. One transaction: rows move, groups are promoted, timelines written.
+        """
+
+    # -- recovery
+    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+        """Take over claims whose lease has run out, each under a new epoch: the old holder is fenced."""
+
+    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:
+        """Lease dispatched and running jobs whose deadline has passed, to be probed and resolved."""
+
+    def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
+        """Write what the probe found for jobs that are still under this lapse's epoch."""
+
+    # -- executors and operators
+    def report(self, reports: Sequence[Report]) -> list[Reported]:
+        """Apply what executors say; matched by send number, whatever state the job is in."""
+
+    def operate(
+        self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
+    ) -> list[Done]:
+        """Carry out an operator's verb on each job, or leave a request with its holder; audited.
+
+        `force` cancels what is already out, and replays out of order.
+        """
+
+    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
+        """Stop or let go one ordered group; audited."""
+
+    # -- reading
+    def find(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Return the jobs of these ids, live, dead or finished; unknown ids are missing."""
+
+    def timeline(self, id: str) -> Timeline:  # noqa: A002
+        """Return the recorded attempts and moves of one job."""
+
+    def group(self, lane: str, group: str) -> GroupState | None:
+        """Return one group as the next claim would see it; None = nothing to know about it."""
+
+    def counts(self) -> dict[tuple[str, JobState], int]:
+        """Return jobs per lane and state, from the counters."""
+
+    # -- housekeeping
+    def expire(self, limit: int) -> int:
+        """End pending jobs whose `start_by` has passed; return how many."""
+
+    def fold_counts(self) -> int:
+        """Fold counter deltas into the counters; return how many deltas there were."""
+
+    def retire(self, *, slice_rows: int) -> int:
+        """Drop a bounded slice of what retention no longer keeps, and prepare for the days ahead."""
+
+    def record_tick(self, tick: Tick) -> None:
+        """Keep a pass's figures."""
+
+    # -- nodes and the leader
+    def register_node(self, name: str) -> int:
+        """Return a number nobody had before, for one run of one process."""
+
+    def beat(self, node: int) -> None:
+        """Note that the node is alive."""
+
+    def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
+        """Become holder of a role whose term has run out; None = somebody else holds it."""
+
+    def extend_term(self, role: str, term: Term, ttl: timedelta) -> Term | None:
+        """Prolong exactly this term; None = it is over."""
+
+    def resign(self, role: str, term: Term) -> bool:
+        """End exactly this term now."""
