@@ -12,7 +12,7 @@ ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup dev test lint format soak bench requirements services clean
+.PHONY: help setup dev test lint format soak docs-generate requirements services clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,12 +34,13 @@ dev: setup  ## run Penstock on a local SQLite file
 test: lint services  ## lint, then every test; ARGS="tests/cli -k version" narrows it
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
-lint: setup  ## style, types, boundaries, sizes
+lint: setup  ## style, types, boundaries, sizes, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_sizes.py src
+	$(BIN)/python tools/generate_docs.py --check
 
 format: setup  ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
@@ -47,6 +48,9 @@ format: setup  ## let ruff repair what it can
 
 soak: setup services  ## the tests that take many minutes
 	$(BIN)/pytest -n 2 --dist loadfile -m soak --timeout 9000 $(ARGS)
+
+docs-generate: setup  ## write the reference pages that come from code
+	$(BIN)/python tools/generate_docs.py
 
 services: setup  ## install a server the tests need and this machine lacks, if we may
 	tools/install-services.sh
