@@ -1,22 +1,13 @@
 """Fixtures for everybody: real servers, and a fresh database for every test that asks for one."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import NoReturn
 
 import pytest
 
-from tests.servers import Server, ServerUnavailableError, running_server
+from tests.servers import Server, ServerUnavailableError, missing, running_server
 
 PgServer = Callable[[int], Server]
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip the test because a server cannot be had here; fail it where all servers are required."""
-    if os.environ.get("REQUIRE_SERVICES") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

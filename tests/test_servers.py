@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 
-from tests.servers import Server, running_server
+from tests.servers import Server, ServerUnavailableError, missing, running_server
 
 ABANDON = """
 import os, sys
@@ -60,3 +61,21 @@ def test_a_killed_test_run_leaves_nothing_behind() -> None:
 def test_the_url_is_one_psycopg_understands(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("postgres",)
+
+
+def test_a_version_that_is_not_here_says_how_to_get_it() -> None:
+    with pytest.raises(ServerUnavailableError, match="PostgreSQL 9 is not installed"), running_server(9):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("required", "outcome"),
+    [("", pytest.skip.Exception), ("1", pytest.fail.Exception)],
+    ids=["skips", "fails"],
+)
+def test_a_missing_server(
+    monkeypatch: pytest.MonkeyPatch, required: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("REQUIRE_SERVICES", required)
+    with pytest.raises(outcome, match="no such server"):
+        missing("no such server")
