@@ -108,7 +108,10 @@ class Live(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """One job of a claim: its row as it was before, and its context (None = missing, hold the job)."""
+    """One job of a claim: its row, and its context (None = missing, hold the job).
+
+    The row says claimed, by whom, when and under which epoch; all else is as it was before the claim.
+    """
 
     job: Live
     context: Context | None
@@ -118,7 +121,7 @@ class Claimed(NamedTuple):
 class Claim:
     """A batch leased by one node. `epoch` fences every write made for it.
 
-    `settled` are the arrivals whose outcome is already written; `groups` says the jobs are group heads or runs.
+    `settled` are the arrivals whose outcome is already written; `groups` says the jobs are heads or runs.
     """
 
     epoch: int

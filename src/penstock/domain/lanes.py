@@ -1,12 +1,12 @@
 """A lane's and a pool's settings: the names, the defaults, and what is refused.
 
 Durations are kept as users write them (`5s`, `15m`): in TOML, in the API and in the database, where a plain
-`UPDATE penstock.lanes SET jitter = '4s'` must work. `SETTINGS` is the one list; tables, checks and docs follow it.
+`UPDATE penstock.lanes SET jitter = '4s'` must work. `SETTINGS` is the one list: tables, checks, docs follow.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,7 +21,7 @@ from penstock.errors import InvalidSetting
 RETENTION_DAYS: Final[Mapping[str, int]] = MappingProxyType(
     {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365}
 )
-_MISFIRE: Final = re.compile(r"send_now|skip_after\((\d+(?:ms|s|m|h|d))\)")
+_MISFIRE: Final = re.compile(r"send_now|skip_after\((.+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Lane:
     id: int = 0
     version: int = 0
 
-    def __getitem__(self, setting: str) -> Any:
+    def __getitem__(self, setting: str) -> Any:  # noqa: ANN401
         return self.settings[setting]
 
     @property
@@ -100,16 +100,19 @@ class Lane:
         return RETENTION_DAYS[self.settings["retention"]]
 
 
-def lane(name: str, **settings: Any) -> Lane:
+def lane(name: str, **settings: object) -> Lane:
     """Return a lane with defaults for what is not given, or raise InvalidSetting."""
-    check_lane_name(name)
+    try:
+        check_lane_name(name)
+    except ValueError as error:
+        raise InvalidSetting("name", str(error)) from error
     for given in settings:
         if given not in SETTINGS:
             raise InvalidSetting(given, "there is no such lane setting")
     return Lane(name, {key: check(key, settings.get(key, s.default)) for key, s in SETTINGS.items()})
 
 
-def check(name: str, value: Any) -> Any:
+def check(name: str, value: object) -> str | int | bool | None:
     """Return the setting's value as stored, or raise InvalidSetting."""
     setting = SETTINGS[name]
     if value is None:
@@ -122,13 +125,13 @@ def check(name: str, value: Any) -> Any:
         raise InvalidSetting(name, str(error)) from error
 
 
-def _bool(_: Setting, value: Any) -> bool:
+def _bool(_: Setting, value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError("write true or false")
     return value
 
 
-def _int(setting: Setting, value: Any) -> int:
+def _int(setting: Setting, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("write a whole number")
     if value < setting.least:
@@ -136,44 +139,47 @@ def _int(setting: Setting, value: Any) -> int:
     return value
 
 
-def _text(_: Setting, value: Any) -> str:
+def _text(_: Setting, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("write a text that is not empty")
     return value
 
 
-def _word(setting: Setting, value: Any) -> str:
+def _word(setting: Setting, value: object) -> str:
     if value not in setting.words:
         raise ValueError(f"{value!r} is none of {', '.join(setting.words)}")
     return str(value)
 
 
-def _duration(_: Setting, value: Any) -> str:
+def _duration(_: Setting, value: object) -> str:
     parse_duration(value)
     return str(value)
 
 
-def _size(_: Setting, value: Any) -> str:
+def _size(_: Setting, value: object) -> str:
     parse_size(value)
     return str(value)
 
 
-def _rate(_: Setting, value: Any) -> str:
+def _rate(_: Setting, value: object) -> str:
     parse_rate(value)
     return str(value)
 
 
-def _misfire(_: Setting, value: Any) -> str:
-    if not isinstance(value, str) or not _MISFIRE.fullmatch(value):
+def _misfire(_: Setting, value: object) -> str:
+    match = _MISFIRE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError(f"{value!r} is neither send_now nor skip_after(10m)")
-    return value
+    if match[1]:
+        parse_duration(match[1])
+    return str(value)
 
 
-def _retry(_: Setting, value: Any) -> str:
+def _retry(_: Setting, value: object) -> str:
     return RetrySchedule.parse(json.loads(value) if isinstance(value, str) else value).to_text()
 
 
-_CHECKS: Final = {
+_CHECKS: Final[Mapping[str, Callable[[Setting, object], str | int | bool]]] = {
     "bool": _bool,
     "int": _int,
     "text": _text,

@@ -1,19 +1,20 @@
 """Where a job lands: the one place that says what an outcome does to a job's row.
 
-Stores read a row under a lock, ask `land()`, and write what it returns; they decide nothing themselves, so
-memory, SQLite and PostgreSQL cannot come to disagree. The returned row's state says which table it goes to:
-a live state back to `jobs`, DEAD to `dead`, any other terminal state to `history`.
+Stores read a row under a lock, ask `land()` (or `moved()` for an operator's verb), and write what it returns;
+they decide nothing themselves, so memory, SQLite and PostgreSQL cannot come to disagree. The returned row's
+state says which table it goes to: a live state back to `jobs`, DEAD to `dead`, any other terminal state to
+`history`.
 
 Send numbers: a row carries the last number on record and whether its fate is still open. An outcome that
 comes from a send fixes the number; one that means "it never went out" leaves the row as it was, so the number
-is used again; one that means "nobody knows" leaves it open, so a re-send repeats it and a broker may dedup it.
+is used again; one that means "nobody knows" leaves it open, so a re-send repeats it and brokers may dedup it.
 """
 
 from datetime import datetime
 from typing import NamedTuple, assert_never
 
 from penstock.domain.job import Attempt, Audit, Live
-from penstock.domain.ordering import Mode, sent_ord
+from penstock.domain.ordering import Mode, sent_ord, sequence_of
 from penstock.domain.outcomes import (
     Dead,
     Deferred,
@@ -28,7 +29,7 @@ from penstock.domain.outcomes import (
     Running,
     Succeeded,
 )
-from penstock.domain.states import LIVE, JobState, Move, Verb, after
+from penstock.domain.states import LIVE, TERMINAL, JobState, Move, Reason, Verb, after
 
 NODE_ACTOR = "penstock"
 
@@ -53,6 +54,48 @@ def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = N
     if request is None or landing.job.state != JobState.PENDING:
         return landing
     return _honour(landing, request, now)
+
+
+def still_asked(request: Verb, row: Live) -> bool:
+    """Say whether a request outlives this landing: it is over once the job has ended, or is held as asked."""
+    return row.state not in TERMINAL and not (request is Verb.HOLD and row.state == JobState.HELD)
+
+
+def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
+    """Return the row after an operator's verb that acts now.
+
+    A replayed job is as unsent in the eyes of its group, but its send number goes on: what is still out there
+    from before must not pass for the new send. Its `start_by` is gone, or it would expire again at once.
+    """
+    row = job._replace(state=after(JobState(job.state), move), reason=None)
+    match move:
+        case Move.HOLD:
+            return row._replace(reason="operator")
+        case Move.HURRY:
+            return row._replace(due_at=min(row.due_at, now))
+        case Move.UNHOLD:
+            return row._replace(due_at=row.due_at if verb is Verb.RELEASE else min(row.due_at, now))
+        case Move.REPLAY:
+            row = _again(row, now)._replace(attempt=0, recoveries=0, open=False, start_by=None)
+            return row._replace(ord=sequence_of(row.ord) if Mode(row.mode).ordered else row.ord)
+        case Move.SETTLE_DEAD:
+            return row._replace(open=False, reason=Reason.STOPPED)
+        case Move.SETTLE_SUCCEEDED:
+            return row._replace(open=False)
+        case _:
+            return row
+
+
+def went(job: Live) -> bool:
+    """Say whether a job was sent, is being sent, or is done: a replay of one before it would break order."""
+    return job.ord < 0 or job.state in (JobState.CLAIMED, JobState.SUCCEEDED)
+
+
+def late(job: Live, send: int, outcome: Outcome, *, now: datetime) -> Audit:
+    """Return what is kept of an executor's word that no longer matters."""
+    state = JobState(job.state).label
+    reason = f"send {send}: {type(outcome).__name__.lower()}"
+    return Audit(now, job.arrival, job.lane, NODE_ACTOR, "late", before=state, after=state, reason=reason)
 
 
 def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
@@ -118,6 +161,8 @@ def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:
     if move is Move.HOLD:
         row = row._replace(reason="operator")
     audit = _audit(landing.job, row, move, "requested while in flight", now)
+    if landing.audit is not None:  # returned unsent: one move instead of two
+        audit = audit._replace(before=landing.audit.before)
     return landing._replace(job=row, audit=audit)
 
 

@@ -1,0 +1,1 @@
+"""Databases of jobs: implementations of `penstock.ports.store.Store`, all held to one conformance suite."""

@@ -1,0 +1,17 @@
+"""The store as a model: plain dictionaries under one lock, for tests, simulation and as the others' oracle.
+
+It is meant to be obviously right, not fast: a claim looks at every live job. What an outcome or a verb does
+to a row is `domain/settlement.py`, order is `domain/ordering.py`; here rows are only kept where they belong.
+
+    tables.py       the rows, and the one way to put a row where its state belongs
+    intake.py       enqueue and idempotency keys
+    claiming.py     who goes next: fairness, groups, leases
+    applying.py     outcomes: settle, resolve, report, expire
+    operating.py    operators' verbs
+    reading.py      find, timeline, group, counts
+    store.py        the port: lock, clock, delegation, lanes, nodes, terms, retention
+"""
+
+from penstock.stores.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

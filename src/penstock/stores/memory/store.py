@@ -1,0 +1,294 @@
+"""The port: one lock, one clock, and the functions of this package."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from threading import RLock
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
+from penstock.domain.lanes import Lane
+from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
+from penstock.domain.names import near
+from penstock.domain.ordering import waits_for_dead
+from penstock.domain.outcomes import Outcome
+from penstock.domain.states import JobState, Verb
+from penstock.errors import PenstockError, UnknownLane
+from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
+from penstock.stores.memory import applying, claiming, intake, operating, reading
+from penstock.stores.memory.tables import Ended, Tables, place
+
+
+class MemoryStore:
+    """Jobs in this process's memory; gone when it ends.
+
+    `clock` gives the store's time, `ids` the ids of jobs that come without one.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], ids: Callable[[], str]) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._tables = Tables()
+        self._lock = RLock()
+
+    # -- schema and clock
+
+    def migrate(self) -> list[str]:
+        """There are no tables to change."""
+        return []
+
+    def check_schema(self) -> None:
+        """There are no tables to be of another version."""
+
+    def now(self) -> datetime:
+        """Return the clock's reading."""
+        return self._clock()
+
+    def close(self) -> None:
+        """There is nothing to give up."""
+
+    # -- lanes
+
+    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+        """Create the lane or change its settings."""
+        with self._lock:
+            old = self._tables.lanes.get(lane.name)
+            if old is not None and old.settings == lane.settings:
+                return old
+            number = old.id if old else len(self._tables.lanes) + 1
+            stored = replace(lane, id=number, version=old.version + 1 if old else 1)
+            self._tables.lanes[lane.name] = stored
+            self._tables.lane_names[number] = lane.name
+            before = None if old is None else f"version {old.version}"
+            after = f"version {stored.version}"
+            self._tables.audit.append(Audit(self.now(), None, number, actor, "put_lane", before, after, None))
+            return stored
+
+    def lanes(self) -> dict[str, Lane]:
+        """Return every lane by name."""
+        with self._lock:
+            return dict(self._tables.lanes)
+
+    # -- the way in
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | PenstockError]:
+        """Write the jobs; one answer each, in order."""
+        with self._lock:
+            now = self.now()
+            return [intake.enqueue(self._tables, job, now=now, ids=self._ids) for job in jobs]
+
+    # -- dispatch
+
+    def claim(self, ask: Ask) -> Claim | None:
+        """Lease due jobs that keep no order."""
+        with self._lock:
+            return claiming.claim_jobs(self._tables, ask, self.now())
+
+    def claim_groups(self, ask: Ask) -> Claim | None:
+        """Lease the first jobs of free groups."""
+        with self._lock:
+            return claiming.claim_groups(self._tables, ask, self.now())
+
+    def confirm(self, claim: Claim) -> dict[int, Verb]:
+        """Return what operators asked for, by arrival; nothing for a claim that is no longer ours."""
+        with self._lock:
+            lease = self._tables.claims.get(claim.epoch)
+            arrivals = {c.job.arrival for c in lease.jobs} - lease.settled if lease else set()
+            asked = self._tables.requests.items()
+            return {arrival: request.verb for arrival, request in asked if arrival in arrivals}
+
+    def mark_sending(self, epoch: int) -> bool:
+        """Note that a send is about to happen."""
+        with self._lock:
+            lease = self._tables.claims.get(epoch)
+            if lease is None:
+                return False
+            lease.sending = True
+            return True
+
+    def renew(self, epochs: Sequence[int], lease: timedelta) -> frozenset[int]:
+        """Prolong claims; return those still ours."""
+        with self._lock:
+            ours = frozenset(epoch for epoch in epochs if epoch in self._tables.claims)
+            for epoch in ours:
+                self._tables.claims[epoch].lease_until = self.now() + lease
+            return ours
+
+    def settle(self, claim: Claim, outcomes: Mapping[int, Outcome] | None = None) -> Settled:
+        """Write what came of the claim's jobs; None = all succeeded."""
+        with self._lock:
+            return applying.settle(self._tables, claim, outcomes, self.now())
+
+    # -- recovery
+
+    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+        """Take over claims whose lease has run out."""
+        with self._lock:
+            now = self.now()
+            over = [held for held in self._tables.claims.values() if held.lease_until < now]
+            over.sort(key=lambda held: (held.lease_until, held.epoch))
+            return [
+                claiming.take_over(self._tables, held, node=node, until=now + lease) for held in over[:limit]
+            ]
+
+    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:  # noqa: ARG002
+        """Lease dispatched and running jobs whose deadline has passed."""
+        with self._lock:
+            return applying.lapse(self._tables, lease, limit, self.now())
+
+    def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
+        """Write what the probe found."""
+        with self._lock:
+            return applying.resolve(self._tables, lapse, outcomes, self.now())
+
+    # -- executors and operators
+
+    def report(self, reports: Sequence[Report]) -> list[Reported]:
+        """Apply what executors say, one after the other."""
+        with self._lock:
+            return [applying.report(self._tables, word, self.now()) for word in reports]
+
+    def operate(
+        self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
+    ) -> list[Done]:
+        """Carry out an operator's verb on each job, one after the other."""
+        with self._lock:
+            now = self.now()
+            return [
+                operating.operate(
+                    self._tables, verb, job_id, actor=actor, reason=reason, force=force, now=now
+                )
+                for job_id in ids
+            ]
+
+    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
+        """Stop or let go one ordered group."""
+        with self._lock:
+            known = self._tables.lanes.get(lane)
+            if known is None:
+                raise UnknownLane(lane, near(lane, self._tables.lanes))
+            if paused:
+                self._tables.paused.add((known.id, group))
+            else:
+                self._tables.paused.discard((known.id, group))
+            action = "pause_group" if paused else "resume_group"
+            self._tables.audit.append(Audit(self.now(), None, known.id, actor, action, None, group, reason))
+
+    # -- reading
+
+    def find(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Return the jobs of these ids."""
+        with self._lock:
+            found = {job_id: reading.find(self._tables, job_id) for job_id in ids}
+            return {job_id: job for job_id, job in found.items() if job is not None}
+
+    def timeline(self, id: str) -> Timeline:  # noqa: A002
+        """Return the recorded attempts and moves of one job."""
+        with self._lock:
+            return reading.timeline(self._tables, id)
+
+    def group(self, lane: str, group: str) -> GroupState | None:
+        """Return one group as the next claim would see it."""
+        with self._lock:
+            return reading.group(self._tables, lane, group)
+
+    def counts(self) -> dict[tuple[str, JobState], int]:
+        """Return jobs per lane and state."""
+        with self._lock:
+            return reading.counts(self._tables)
+
+    # -- housekeeping
+
+    def expire(self, limit: int) -> int:
+        """End pending jobs whose `start_by` has passed."""
+        with self._lock:
+            return applying.expire(self._tables, limit, self.now())
+
+    def fold_counts(self) -> int:
+        """There are no deltas: counts are counted when asked for."""
+        return 0
+
+    def retire(self, *, slice_rows: int) -> int:
+        """Drop finished jobs older than their retention, and dead ones older than their lane's."""
+        with self._lock:
+            now = self.now()
+            over = [a for a, ended in self._tables.history.items() if _old(ended, now)]
+            over += [a for a, ended in self._tables.dead.items() if self._dead_is_over(ended, now)]
+            for arrival in over[:slice_rows]:
+                self._drop(arrival)
+            self._forget_keys(now)
+            return len(over[:slice_rows])
+
+    def record_tick(self, tick: Tick) -> None:
+        """Keep a pass's figures, the last thousand of them."""
+        with self._lock:
+            self._tables.ticks.append(tick)
+
+    # -- nodes and the leader
+
+    def register_node(self, name: str) -> int:
+        """Return a number nobody had before."""
+        with self._lock:
+            node = len(self._tables.nodes) + 1
+            self._tables.nodes[node] = (name, self.now())
+            return node
+
+    def beat(self, node: int) -> None:
+        """Note that the node is alive."""
+        with self._lock:
+            name, _ = self._tables.nodes[node]
+            self._tables.nodes[node] = (name, self.now())
+
+    def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
+        """Become holder of a role nobody else holds."""
+        with self._lock:
+            current = self._tables.terms.get(role)
+            return self._keep(role, next_term(current, str(node), now=self.now(), lease=ttl))
+
+    def extend_term(self, role: str, term: Term, ttl: timedelta) -> Term | None:
+        """Prolong exactly this term while it lasts."""
+        with self._lock:
+            now, current = self.now(), self._tables.terms.get(role)
+            if current is None or lapsed(current.until, now=now):
+                return None
+            return self._keep(role, renewed(current, term, now=now, lease=ttl))
+
+    def resign(self, role: str, term: Term) -> bool:
+        """End exactly this term now."""
+        with self._lock:
+            current = self._tables.terms.get(role)
+            return self._keep(role, resigned(current, term, now=self.now())) is not None
+
+    def _keep(self, role: str, term: Term | None) -> Term | None:
+        if term is not None:
+            self._tables.terms[role] = term
+        return term
+
+    def _dead_is_over(self, ended: Ended, now: datetime) -> bool:
+        row = ended.job
+        lane = self._tables.lanes[self._tables.lane_names[row.lane]]
+        if now < ended.at + parse_duration(lane["dead_retention"]):
+            return False
+        waiting = self._tables.group_rows(row.lane, row.grp) if row.grp is not None else []
+        return not any(waits_for_dead(claiming.standing(other), place(row)) for other in waiting)
+
+    def _drop(self, arrival: int) -> None:
+        tables = self._tables
+        tables.history.pop(arrival, None)
+        dead = tables.dead.pop(arrival, None)
+        if dead is not None and (key := tables.key_of(dead.job)):
+            key.ended_at = dead.at
+        context = tables.contexts.pop(arrival)
+        del tables.by_id[context.id]
+        tables.attempts = [attempt for attempt in tables.attempts if attempt.arrival != arrival]
+        tables.audit = [audit for audit in tables.audit if audit.arrival != arrival]
+
+    def _forget_keys(self, now: datetime) -> None:
+        for (lane, name), key in list(self._tables.keys.items()):
+            ttl = parse_duration(self._tables.lanes[self._tables.lane_names[lane]]["key_ttl"])
+            if key.ended_at is not None and now >= key.ended_at + ttl:
+                del self._tables.keys[lane, name]
+
+
+def _old(ended: Ended, now: datetime) -> bool:
+    return now >= ended.at + timedelta(days=ended.job.keep)
