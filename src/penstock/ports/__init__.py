@@ -1,0 +1,1 @@
+"""What the core needs from outside: protocols, and what meets the smallest of them with no driver at all."""
