@@ -1,0 +1,1 @@
+"""For tests of Penstock itself, of adapters and of applications that embed it."""

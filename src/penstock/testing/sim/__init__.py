@@ -1,0 +1,1 @@
+"""Deterministic simulation: real engine code, virtual time, planned faults; one seed, one run."""
