@@ -1,0 +1,85 @@
+"""Nodes, their passes, and who leads: domain/leases.py has the rules, this module the rows."""
+
+import json
+from datetime import timedelta
+from typing import Final
+
+from penstock import __version__
+from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
+from penstock.ports.store import Tick
+from penstock.stores.sql.database import Tx, one
+
+REGISTER: Final = """
+    INSERT INTO penstock.nodes (name, version, started_at, seen_at)
+    VALUES (:name, :version, :now, :now) RETURNING id"""
+BEAT: Final = "UPDATE penstock.nodes SET seen_at = :now WHERE id = :node"
+TICK: Final = """
+    INSERT INTO penstock.ticks (node, lane, at, claimed, settled, phases)
+    VALUES (:node, (SELECT id FROM penstock.lanes WHERE name = :lane), :now, :claimed, :settled, :phases)"""
+TERM: Final = "SELECT term, holder, until FROM penstock.leases WHERE name = :role FOR UPDATE"
+FIRST_TERM: Final = """
+    INSERT INTO penstock.leases (name, holder, term, until) VALUES (:role, :holder, :term, :until)
+        ON CONFLICT (name) DO NOTHING"""
+NEXT_TERM: Final = """
+    UPDATE penstock.leases SET holder = :holder, term = :term, until = :until WHERE name = :role"""
+
+
+def register_node(tx: Tx, name: str) -> int:
+    """Return a number nobody had before."""
+    number: int = tx.fetch(REGISTER, name=name, version=__version__, now=tx.now)[0][0]
+    return number
+
+
+def beat(tx: Tx, node: int) -> bool:
+    """Note that the node is alive; False = there is no such node."""
+    return tx.execute(BEAT, node=node, now=tx.now) > 0
+
+
+def record_tick(tx: Tx, tick: Tick) -> None:
+    """Keep a pass's figures."""
+    tx.execute(
+        TICK,
+        node=tick.node,
+        lane=tick.lane,
+        now=tx.now,
+        claimed=tick.claimed,
+        settled=tick.settled,
+        phases=json.dumps(dict(tick.phases)),
+    )
+
+
+def elect(tx: Tx, role: str, node: int, ttl: timedelta) -> Term | None:
+    """Become holder of a role whose term has run out; None = somebody else holds it."""
+    current = _current(tx, role)
+    term = next_term(current, str(node), now=tx.now, lease=ttl)
+    if term is None:
+        return None
+    # Of two that create the row the second comes back with nothing: the first has just become the leader.
+    return term if _write(tx, NEXT_TERM if current else FIRST_TERM, role, term) else None
+
+
+def extend_term(tx: Tx, role: str, term: Term, ttl: timedelta) -> Term | None:
+    """Prolong exactly this term; None = it is over."""
+    current = _current(tx, role)
+    if current is None or lapsed(current.until, now=tx.now):
+        return None
+    longer = renewed(current, term, now=tx.now, lease=ttl)
+    return longer if longer is not None and _write(tx, NEXT_TERM, role, longer) else None
+
+
+def resign(tx: Tx, role: str, term: Term) -> bool:
+    """End exactly this term now."""
+    ended = resigned(_current(tx, role), term, now=tx.now)
+    return ended is not None and _write(tx, NEXT_TERM, role, ended)
+
+
+def _current(tx: Tx, role: str) -> Term | None:
+    row = one(tx.fetch(TERM, role=role))
+    if row is None or (until := tx.time(row[2])) is None:
+        return None
+    return Term(row[0], str(row[1]), until)
+
+
+def _write(tx: Tx, statement: str, role: str, term: Term) -> bool:
+    done = tx.execute(statement, role=role, holder=int(term.holder), term=term.number, until=term.until)
+    return done > 0

@@ -1,0 +1,8 @@
+-- Begins the transaction of every migration (BEGIN IMMEDIATE: one migrator at a time).
+CREATE TABLE IF NOT EXISTS penstock_migrations (
+  number     INTEGER PRIMARY KEY,
+  name       TEXT NOT NULL,
+  checksum   TEXT NOT NULL,
+  breaking   INTEGER NOT NULL,
+  applied_at INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER))
+);
