@@ -1,16 +1,16 @@
 """Short words for what the suite does all the time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from penstock.domain.job import Claim, Enqueued, Job, Live, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.lanes import lane as lane_of
 from penstock.domain.ordering import Mode
-from penstock.domain.outcomes import Dead, Dispatched, Outcome, Running
+from penstock.domain.outcomes import Dead, Dispatched, Lapsed, Outcome, Running
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.ports.store import Ask, Done, Report, Reported, Store
 
@@ -20,8 +20,6 @@ NODE: Final = 1
 HOUR: Final = timedelta(hours=1)
 PAST: Final = timedelta(seconds=-1)
 ZERO: Final = timedelta(0)
-
-T = TypeVar("T")
 
 
 def put_lane(store: Store, name: str = LANE, **settings: object) -> Lane:
@@ -162,11 +160,22 @@ def _end(store: Store, batch: Claim, wanted: JobState) -> None:
             assert wanted is JobState.CLAIMED, f"there is no way to {wanted.label} yet"
 
 
-def together(calls: Sequence[Callable[[], T]]) -> list[T]:
+def with_open_send(store: Store, wanted: JobState, *, lane: str = LANE, **fields: Any) -> str:  # noqa: ANN401
+    """Bring a new job of an otherwise idle lane to a state in which send 1 is open; return its id."""
+    doubt = {JobState.PENDING: Lapsed(), JobState.HELD: Lapsed(hold=True)}
+    if wanted not in doubt:
+        return in_state(store, wanted, lane=lane, **fields)
+    [job_id] = enqueue(store, job(lane, **fields))
+    settle(store, some(claim(store, lane) or claim_groups(store, lane)), doubt[wanted])
+    assert state(store, job_id) is wanted
+    return job_id
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
     """Make the calls at the same moment, each in a thread of its own; return their answers in order."""
     barrier = Barrier(len(calls))
 
-    def start(call: Callable[[], T]) -> T:
+    def start(call: Callable[[], Any]) -> Any:  # noqa: ANN401
         barrier.wait(timeout=30)
         return call()
 

@@ -1,12 +1,50 @@
 """All topics as one class."""
 
+from penstock.testing.store_suite.blocking import BlockingTests
 from penstock.testing.store_suite.claims import ClaimTests
 from penstock.testing.store_suite.fairness import FairnessTests
 from penstock.testing.store_suite.groups import GroupTests
 from penstock.testing.store_suite.intake import IntakeTests
 from penstock.testing.store_suite.keys import KeyTests
 from penstock.testing.store_suite.lanes import LaneTests
+from penstock.testing.store_suite.leader import LeaderTests
+from penstock.testing.store_suite.racing import RaceTests
+from penstock.testing.store_suite.racing_groups import GroupRaceTests
+from penstock.testing.store_suite.reading import CountTests, GroupStateTests, ReadingTests
+from penstock.testing.store_suite.recovery import LapseTests, TakeoverTests
+from penstock.testing.store_suite.replays import ReplayTests
+from penstock.testing.store_suite.reports import ReportTests
+from penstock.testing.store_suite.retention import ExpiryTests, RetentionTests
+from penstock.testing.store_suite.runs import RunTests
+from penstock.testing.store_suite.sends import SendTests
+from penstock.testing.store_suite.settling import RequestTests, SettlingTests
+from penstock.testing.store_suite.verbs import VerbTests
 
 
-class StoreSuite(LaneTests, IntakeTests, KeyTests, ClaimTests, FairnessTests, GroupTests):
+class StoreSuite(
+    LaneTests,
+    IntakeTests,
+    KeyTests,
+    ClaimTests,
+    FairnessTests,
+    GroupTests,
+    BlockingTests,
+    RunTests,
+    SettlingTests,
+    RequestTests,
+    SendTests,
+    TakeoverTests,
+    LapseTests,
+    ReportTests,
+    VerbTests,
+    ReplayTests,
+    ReadingTests,
+    GroupStateTests,
+    CountTests,
+    ExpiryTests,
+    RetentionTests,
+    LeaderTests,
+    RaceTests,
+    GroupRaceTests,
+):
     """Subclass it as `Test…` and give it a fixture `store`: fresh, migrated."""
