@@ -17,6 +17,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Final
 
+from penstock import __version__
 from penstock.errors import SchemaMismatch
 from penstock.stores.sql.database import Database, Tx
 
@@ -96,14 +97,19 @@ def render(package: str, *, after: int = 0) -> str:
     """Return the SQL of every migration above a number, as `migrate` would run it, for a DBA to apply."""
     table = _TABLE[package.rpartition(".")[2]]
     bootstrap = _bootstrap(package).strip()
-    return "\n".join(
+    transactions = [
         f"BEGIN;\n{bootstrap}\n"
         f"INSERT INTO {table} (number, name, checksum, breaking)\n"
         f"VALUES ({m.number}, '{m.name}', '{m.checksum}', {str(m.breaking).lower()});\n\n"
         f"{m.sql.strip()}\nCOMMIT;\n"
         for m in load(package)
         if m.number > after
+    ]
+    note = (
+        f"-- Penstock {__version__}: migrations after number {after}, one transaction each.\n"
+        "-- Stop at the first error (psql -v ON_ERROR_STOP=1, sqlite3 -bail).\n"
     )
+    return "\n".join([note, *transactions])
 
 
 def _read(file: re.Match[str], text: str) -> Migration:

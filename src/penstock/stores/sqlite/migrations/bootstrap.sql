@@ -1,4 +1,4 @@
--- Begins the transaction of every migration (BEGIN IMMEDIATE: one migrator at a time).
+-- Begins the transaction of every migration; it is the only one: SQLite has one writer.
 CREATE TABLE IF NOT EXISTS penstock_migrations (
   number     INTEGER PRIMARY KEY,
   name       TEXT NOT NULL,

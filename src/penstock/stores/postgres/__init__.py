@@ -1,0 +1,1 @@
+"""Penstock on PostgreSQL: many nodes."""

@@ -1,0 +1,154 @@
+"""PostgreSQL connections: a pool, a transaction is a closure, deadlocks are run again.
+
+Every session is READ COMMITTED on purpose: a claim leases group rows in one statement and reads their jobs in
+the next, which must see everything committed before the lock was had. Plans are pinned to indexes
+(`enable_seqscan=off`): queue tables change size faster than statistics do, and one sequential scan of a
+million jobs is worse than any index.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from penstock.domain.job import Live
+from penstock.errors import StoreUnavailable
+from penstock.stores.postgres.columns import TYPES
+from penstock.stores.sql.database import Row
+
+T = TypeVar("T")
+RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+RUNS: Final = 10
+SETTINGS: Final = """
+    SET default_transaction_isolation = 'read committed';
+    SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off;
+    SET timezone = 'UTC'; SET search_path = pg_catalog"""
+_NAME: Final = re.compile(r"(?<!:):([a-z_]\w*)")
+
+
+@lru_cache(maxsize=512)
+def compiled(sql: str) -> str:
+    """Turn a shared statement into psycopg's form; a cast (`::bigint[]`) survives."""
+    return _NAME.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+@lru_cache(maxsize=256)
+def insert_sql(table: str, columns: tuple[str, ...], on_conflict: str) -> str:
+    """Return an INSERT that takes one array per column."""
+    names, arrays = ",".join(columns), ",".join(f"%s::{TYPES[column]}[]" for column in columns)
+    return f"INSERT INTO penstock.{table} AS t ({names}) SELECT * FROM unnest({arrays}) {on_conflict}"  # noqa: S608
+
+
+class PostgresTx:
+    """One transaction on one connection."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor(binary=True)
+        self._now: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The database's time at the start of the transaction."""
+        if self._now is None:
+            self._now = self.fetch("SELECT now()")[0][0]
+        return self._now
+
+    def fetch(self, sql: str, **params: object) -> list[Row]:
+        """Run a shared statement and return its rows."""
+        return self.cursor.execute(compiled(sql), params).fetchall()
+
+    def execute(self, sql: str, **params: object) -> int:
+        """Run a shared statement and return how many rows it touched."""
+        return self.cursor.execute(compiled(sql), params).rowcount
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, on_conflict: str = ""
+    ) -> None:
+        """Insert the rows with one statement."""
+        if rows:
+            arrays = [list(column) for column in zip(*rows, strict=True)]
+            self.cursor.execute(insert_sql(table, tuple(columns), on_conflict), arrays)
+
+    def script(self, sql: str) -> None:
+        """Run several statements."""
+        self.connection.execute(sql.encode(), prepare=False)
+
+    def time(self, value: Any) -> datetime | None:
+        """Read a time column: psycopg has done it."""
+        return value
+
+    def live(self, row: Sequence[Any]) -> Live:
+        """Read the columns of a live row."""
+        return Live._make(row)
+
+
+class PostgresDatabase:
+    """A pool of connections to one database."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, max_connections: int = 8) -> None:
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=max_connections,
+            kwargs={"autocommit": True, "prepare_threshold": 2},
+            configure=_configure,
+            check=ConnectionPool.check_connection,
+            timeout=10.0,
+            open=False,
+            name="penstock",
+        )
+        self._pool.open()
+
+    def write(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run the closure in a transaction; again from the start after a deadlock."""
+        return self._again(lambda connection: self._transaction(connection, work))
+
+    def single(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run a closure that is one statement: it commits by itself, without two round trips more."""
+        return self._again(lambda connection: work(PostgresTx(connection)))
+
+    def read(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run a closure that only reads."""
+        return self.write(work)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._pool.close()
+
+    def _transaction(self, connection: psycopg.Connection[Row], work: Callable[[PostgresTx], T]) -> T:
+        with connection.transaction():
+            return work(PostgresTx(connection))
+
+    def _again(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        for left in range(RUNS - 1, -1, -1):
+            try:
+                with translated("transaction"), self._pool.connection() as connection:
+                    return work(connection)
+            except RUN_AGAIN:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _configure(connection: psycopg.Connection[Row]) -> None:
+    connection.execute(SETTINGS.encode(), prepare=False)
+
+
+@contextmanager
+def translated(operation: str) -> Iterator[None]:
+    """Name the errors that pass by themselves; leave bugs as they are."""
+    try:
+        yield
+    except (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable):
+        raise
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise StoreUnavailable(f"{operation} ({error})") from error

@@ -1,0 +1,240 @@
+"""PostgreSQL's statements of the pass: claim, settle, promote.
+
+Rules that were measured, not guessed: rows are picked by `ctid = ANY(ARRAY(SELECT .. LIMIT n FOR UPDATE SKIP
+LOCKED))`, never by `IN (subquery LIMIT n)` and never by a join of the hot table with `unnest()`: both turn
+quadratic when the planner has not seen the queue's present size. Leasing groups and reading their jobs are two
+statements: the second one's snapshot must be younger than the locks.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from time import perf_counter
+from typing import Any, Final
+
+from penstock.domain.job import Claim, Claimed, Context, Live
+from penstock.domain.states import JobState
+from penstock.ports.store import Ask
+from penstock.stores.postgres import fairness, retention
+from penstock.stores.postgres import statements as sql
+from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
+from penstock.stores.postgres.hints import Hints
+from penstock.stores.sql.database import Row
+from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
+from penstock.stores.sql.reading import revised
+from penstock.stores.sql.turns import Turns
+
+_HOT: Final = len(sql.TAKEN_COLUMNS)
+
+
+class PostgresHotPath:
+    """The statements; holds only where each lane's scans and rounds go on, which any process may forget."""
+
+    def __init__(self) -> None:
+        self._due = Hints(perf_counter, sql.EVER)
+        self._wakes = Hints(perf_counter, 0)
+        self._turns = Turns()
+        self._tenanted: set[int] = set()
+
+    def insert_contexts(self, tx: PostgresTx, entries: Sequence[Entry]) -> set[str]:
+        """Append contexts; the trigger writes live rows, wakes and counter deltas."""
+        columns = [list(column) for column in zip(*map(_context_values, entries), strict=True)]
+        return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, columns)}
+
+    def claim(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
+        """Move due unordered jobs into a claim."""
+
+        return db.single(lambda tx: self._claim(tx, ask, lane))
+
+    def claim_groups(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
+        """Lease ready groups and move their heads or runs into a claim."""
+        db.single(lambda tx: self._absorb(tx, lane.id))
+        return db.write(lambda tx: self._claim_groups(tx, ask, lane))
+
+    def settle_succeeded(self, db: PostgresDatabase, claim: Claim, lane: int) -> bool:
+        """Move a whole untouched claim to history."""
+        params = {"epoch": claim.epoch}
+        if not claim.groups:
+            return db.single(lambda tx: tx.cursor.execute(sql.SETTLE, params).rowcount > 0)
+        groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
+
+        def work(tx: PostgresTx) -> bool:
+            with tx.connection.pipeline():
+                done = tx.connection.cursor().execute(sql.SETTLE, params)
+                self.lock_groups(tx, lane, groups, claim.epoch)
+                self.release_groups(tx, lane, groups, claim.epoch)
+            return done.rowcount > 0
+
+        return db.write(work)
+
+    def claim_row(self, tx: PostgresTx, epoch: int, *, lock: bool) -> ClaimRow | None:
+        """Read one claim."""
+        rows = tx.cursor.execute(sql.LOCKED_CLAIM if lock else sql.CLAIM_ROW, {"epoch": epoch}).fetchall()
+        if not rows:
+            return None
+        (lane, node, claimed_at, lease_until, takeovers, groups, sending, settled), arrays = rows[0][:8], rows[0][8:]
+        jobs = tuple(
+            _live(lane, values, epoch=epoch, node=node, claimed_at=claimed_at)
+            for values in zip(*_filled(arrays), strict=True)
+        )
+        mask = int.from_bytes(settled or b"", "big")
+        return ClaimRow(epoch, lane, node, claimed_at, lease_until, takeovers, groups, sending, mask, jobs)
+
+    def claims_of(self, tx: PostgresTx, arrivals: Sequence[int]) -> dict[int, int]:
+        """Return the epoch of the claim that holds each arrival; claims are few, their rows are looked through."""
+        return dict(tx.cursor.execute(sql.CLAIMS_OF, {"arrivals": list(arrivals)}).fetchall())  # type: ignore[arg-type]
+
+    def lapsed_claims(self, tx: PostgresTx, limit: int) -> list[int]:
+        """Lock claims whose lease ran out."""
+        return [row[0] for row in tx.cursor.execute(sql.LAPSED, {"limit": limit})]
+
+    def next_epoch(self, tx: PostgresTx) -> int:
+        """Return a number no claim had before."""
+        epoch: int = tx.fetch("SELECT nextval('penstock.epochs')")[0][0]
+        return epoch
+
+    def lock_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
+        """Lock groups in their order: absorbing locks in the same one, so the two never deadlock."""
+        if groups:
+            tx.cursor.execute(sql.LOCK_GROUPS, {"lane": lane, "groups": list(groups), "epoch": epoch})
+
+    def release_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
+        """Let go groups held by this claim."""
+        if groups:
+            params = {"lane": lane, "groups": list(groups), "epoch": epoch}
+            tx.cursor.execute(sql.RELEASE_GROUPS, params)
+            tx.cursor.execute(sql.DROP_EMPTY, params)
+
+    def wake(self, tx: PostgresTx, lane: int, groups: Sequence[str]) -> None:
+        """Append a wake for each group."""
+        if groups:
+            tx.cursor.execute(sql.WAKE, {"lane": lane, "groups": list(groups)})
+
+    def count(self, tx: PostgresTx, deltas: Mapping[tuple[int, int], int]) -> None:
+        """Append counter deltas."""
+        tx.insert("count_deltas", ("lane", "state", "n"), [(*key, n) for key, n in deltas.items()])
+
+    def fold_counts(self, db: PostgresDatabase) -> int:
+        """Fold the deltas into the counters."""
+        return int(db.single(lambda tx: tx.fetch(sql.FOLD))[0][0])
+
+    def retire(self, db: PostgresDatabase, slice_rows: int) -> int:  # noqa: ARG002
+        """Make the partitions of the days ahead and drop those that are over."""
+        return retention.retire(db)
+
+    def _claim(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> Claim | None:
+        """Claim by age where nobody has a tenant, else by fair shares; the lane's last claim says what to try."""
+        rows = self._oldest(tx, ask, lane) if lane.id not in self._tenanted else []
+        if not rows:
+            shares = fairness.shares(
+                tx, self._turns, fairness.JOBS, lane=lane.id, ahead=ask.ahead, limit=ask.limit
+            )
+            if shares is not None:
+                self._tenanted.add(lane.id)
+                rows = tx.cursor.execute(sql.CLAIM_FAIR, _params(ask, lane) | shares).fetchall()
+            elif lane.id in self._tenanted:
+                self._tenanted.discard(lane.id)
+                rows = self._oldest(tx, ask, lane)
+        return _claim_of(tx, ask, lane, rows)
+
+    def _oldest(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> list[Row]:
+        low, started = self._due.low(lane.id), perf_counter()
+        rows = tx.cursor.execute(sql.CLAIM, _params(ask, lane) | {"low": low}).fetchall()
+        last = max((row[sql.DUE_AT] for row in rows), default=None)
+        self._due.looked(lane.id, low=low, started=started, rows=len(rows), last=last)
+        return rows
+
+    def _absorb(self, tx: PostgresTx, lane: int) -> None:
+        """Turn wakes into groups' next_at, batch by batch."""
+        while True:
+            low, started = self._wakes.low(lane), perf_counter()
+            count, last = tx.cursor.execute(sql.ABSORB, {"lane": lane, "low": low}).fetchall()[0]
+            self._wakes.looked(lane, low=low, started=started, rows=count, last=last)
+            if count < sql.WAKES_PER_LOOK:
+                return
+
+    def _claim_groups(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> Claim | None:
+        params = _params(ask, lane)
+        while True:
+            leased = tx.cursor.execute(sql.LEASE, params).fetchall() or self._lease_fair(tx, ask, lane)
+            if not leased:
+                return None
+            epoch, groups = leased[0][0], [row[1] for row in leased]
+            rows = tx.cursor.execute(sql.RUNS, params | {"epoch": epoch, "groups": groups, "run": ask.run}).fetchall()
+            found = {row[sql.GRP] for row in rows}
+            # A mark may have been too early: such a group is put right and, if nothing else came, others looked at.
+            vain = sorted(group for group in groups if group not in found)
+            self.release_groups(tx, lane.id, vain, epoch)
+            if rows:
+                return _claim_of(tx, ask, lane, rows, groups=True)
+
+    def _lease_fair(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> list[Row]:
+        shares = fairness.shares(
+            tx, self._turns, fairness.GROUPS, lane=lane.id, ahead=ask.ahead, limit=ask.limit
+        )
+        return tx.cursor.execute(sql.LEASE_FAIR, _params(ask, lane) | shares).fetchall() if shares else []
+
+
+def _params(ask: Ask, lane: LaneRow) -> dict[str, Any]:
+    return {"lane": lane.id, "node": ask.node, "lease": ask.lease, "ahead": ask.ahead, "limit": ask.limit}
+
+
+def _context_values(entry: Entry) -> tuple[Any, ...]:
+    job, lane, id_ = entry
+    mode = lane.mode if job.mode is None else job.mode
+    return (
+        lane.keep, lane.id, int(mode), job.sequence, job.max_attempts, job.run_at, job.start_by, job.finish_by,
+        id_, job.group, job.tenant, job.key, job.target, job.headers, job.pool, job.entity, job.version,
+        job.event, job.correlation, job.payload,
+    )  # fmt: skip
+
+
+def _claim_of(
+    tx: PostgresTx, ask: Ask, lane: LaneRow, rows: list[Row], *, groups: bool = False
+) -> Claim | None:
+    """Build the claim from the rows its statement returned, in the order of the claim's arrays."""
+    if not rows:
+        return None
+    epoch, claimed_at = rows[0][0], rows[0][1]
+    jobs = [
+        Claimed(
+            _live(lane.id, row[2 : 2 + _HOT], epoch=epoch, node=ask.node, claimed_at=claimed_at),
+            Context._make(row[2 + _HOT :]) if row[2 + _HOT] is not None else None,
+        )
+        for row in rows
+    ]
+    jobs.sort(key=_run_order if groups else _due_order)
+    if any(claimed.job.revision for claimed in jobs):
+        jobs = _as_edited(tx, jobs)
+    return Claim(epoch, lane.name, ask.node, claimed_at, claimed_at + ask.lease, tuple(jobs), groups=groups)
+
+
+def _due_order(claimed: Claimed) -> tuple[datetime, int]:
+    return (claimed.job.due_at, claimed.job.arrival)
+
+
+def _run_order(claimed: Claimed) -> tuple[str, int, int]:
+    return (claimed.job.grp or "", claimed.job.ord, claimed.job.arrival)
+
+
+def _as_edited(tx: PostgresTx, jobs: list[Claimed]) -> list[Claimed]:
+    contexts = {claimed.job.arrival: claimed.context for claimed in jobs if claimed.context is not None}
+    edited = revised(tx, contexts, {c.job.arrival: c.job.revision for c in jobs if c.job.revision})
+    return [Claimed(claimed.job, edited.get(claimed.job.arrival)) for claimed in jobs]
+
+
+def _live(lane: int, values: Sequence[Any], *, epoch: int, node: int, claimed_at: datetime) -> Live:
+    """Build the row of a claimed job from TAKEN_COLUMNS."""
+    (arrival, keep, due_at, order, mode, grp, tenant, start_by, attempt, max_attempts, send, open_, recoveries,
+     deferrals, revision) = values  # fmt: skip
+    return Live(
+        arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, due_at, start_by, attempt, max_attempts,
+        send, open_, recoveries, deferrals, revision, mode != 0, epoch, node, claimed_at,
+    )  # fmt: skip
+
+
+def _filled(arrays: Sequence[list[Any] | None]) -> list[list[Any]]:
+    """Put back the arrays that were NULL because every job had the default."""
+    first = arrays[0]
+    assert first is not None  # noqa: S101
+    pairs = zip(arrays, sql.DEFAULTS, strict=True)
+    return [[default] * len(first) if array is None else array for array, default in pairs]

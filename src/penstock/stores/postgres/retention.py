@@ -1,0 +1,81 @@
+"""Days come and go: partitions are made ahead and dropped whole.
+
+`DETACH .. CONCURRENTLY` waits for transactions that still use the parent without making anybody wait for it; if
+it cannot finish in time it is finished at the next round. A context outlives every row that names it.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from psycopg import errors as pg
+from psycopg import sql
+
+from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
+
+PARTITIONS: Final = """
+    SELECT c.relname, i.inhdetachpending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+     WHERE i.inhparent = :parent::regclass"""
+ORPHANS: Final = """
+    SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'penstock' AND c.relkind = 'r' AND NOT c.relispartition"""
+IN_USE: Final = """
+    SELECT EXISTS (SELECT FROM penstock.jobs WHERE arrival >= :low AND arrival < :high AND keep = :keep)
+        OR EXISTS (SELECT FROM penstock.dead WHERE arrival >= :low AND arrival < :high AND keep = :keep)
+        OR EXISTS (SELECT FROM penstock.history WHERE arrival >= :low AND arrival < :high AND keep = :keep)
+        OR EXISTS (SELECT FROM penstock.claims c CROSS JOIN LATERAL unnest(c.arrivals) a
+                    WHERE a >= :low AND a < :high)"""
+PARENTS: Final = ("history", "attempts", "contexts")
+_NAME: Final = re.compile(r"(history|attempts|contexts)_(\d+)_(\d{8})")
+_DAY_ONE: Final = date(2026, 1, 1)
+_PER_DAY: Final = 1 << 36
+
+
+def retire(db: PostgresDatabase) -> int:
+    """Make the partitions of the days ahead and drop those that are over; return how many went."""
+    db.single(lambda tx: tx.execute("SELECT penstock.prepare()"))
+    today = db.read(lambda tx: tx.now).astimezone(UTC).date()
+    dropped = 0
+    for parent in PARENTS:
+        rows = db.read(lambda tx, parent=parent: tx.fetch(PARTITIONS, parent=f"penstock.{parent}"))
+        for name, pending in sorted(rows):
+            if _over(name, today) and (parent == "history" or not db.read(lambda tx, n=name: _in_use(tx, n))):
+                dropped += db.single(lambda tx, n=name, p=parent, f=pending: _drop(tx, p, n, finish=f))
+    return dropped
+
+
+def _parts(name: str) -> tuple[int, date, date]:
+    match = _NAME.fullmatch(name)
+    assert match is not None, name  # noqa: S101
+    keep = int(match[2])
+    first = datetime.strptime(match[3], "%Y%m%d").replace(tzinfo=UTC).date()
+    span = 30 if keep >= 365 else 7 if keep >= 90 else 1  # noqa: PLR2004 - as penstock.prepare_class says
+    return keep, first, first + timedelta(days=span)
+
+
+def _over(name: str, today: date) -> bool:
+    keep, _, end = _parts(name)
+    return end + timedelta(days=keep) <= today
+
+
+def _in_use(tx: PostgresTx, name: str) -> bool:
+    keep, first, end = _parts(name)
+    low, high = ((day - _DAY_ONE).days * _PER_DAY for day in (first, end))
+    return bool(tx.fetch(IN_USE, low=low, high=high, keep=keep)[0][0])
+
+
+def _drop(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> int:
+    """Detach and drop one partition; 0 = somebody still uses it, next time."""
+    how = sql.SQL("FINALIZE") if finish else sql.SQL("CONCURRENTLY")
+    detach = sql.SQL("ALTER TABLE {} DETACH PARTITION {} {}").format(
+        sql.Identifier("penstock", parent), sql.Identifier("penstock", name), how
+    )
+    tx.connection.execute("SET statement_timeout = '5s'")
+    try:
+        tx.connection.execute(detach, prepare=False)
+        tx.connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("penstock", name)), prepare=False)
+    except (pg.QueryCanceled, pg.LockNotAvailable):
+        return 0
+    finally:
+        tx.connection.execute("RESET statement_timeout")
+    return 1

@@ -1,0 +1,230 @@
+"""The hot statements of PostgreSQL. `tests/plans` holds each one to its index and its number of rows."""
+
+from typing import Final
+
+from penstock.domain.job import Context
+
+EVER: Final = "-infinity"
+WAKES_PER_LOOK: Final = 5000
+# What a claim needs of a live row: the rest of a pending row always has its default.
+TAKEN_COLUMNS: Final = (
+    "arrival", "keep", "due_at", "ord", "mode", "grp", "tenant", "start_by", "attempt", "max_attempts",
+    "send", "open", "recoveries", "deferrals", "revision",
+)  # fmt: skip
+DUE_AT: Final = TAKEN_COLUMNS.index("due_at") + 2  # in a result: after the epoch and the time of the claim
+GRP: Final = TAKEN_COLUMNS.index("grp") + 2
+_ARRAYS: Final = (
+    "arrivals", "keeps", "dues", "ords", "modes", "grps", "tenants", "start_bys", "attempts", "max_attempts",
+    "sends", "opens", "recoveries", "deferrals", "revisions",
+)  # fmt: skip
+# The value that every job of a batch usually has: an array of nothing else is stored as NULL.
+DEFAULTS: Final = (None, None, None, None, 0, None, None, None, 0, None, 0, False, 0, 0, 0)
+_TAKEN: Final = ", ".join(f"d.{column}" for column in TAKEN_COLUMNS)
+_CONTEXT: Final = ", ".join(f"x.{column}" for column in Context._fields)
+
+
+def _array(column: str, default: object) -> str:
+    if column in ("arrival", "keep", "due_at", "ord"):
+        return f"array_agg({column})"
+    test = f"{column} IS NOT NULL" if default is None else f"{column} <> {str(default).lower()}"
+    return f"CASE WHEN bool_or({test}) THEN array_agg({column}) END"
+
+
+_AGGREGATES: Final = ", ".join(
+    _array(column, default) for column, default in zip(TAKEN_COLUMNS, DEFAULTS, strict=True)
+)
+_OPEN_CLAIM: Final = f"""
+    INSERT INTO penstock.claims (id, lane, node, lease_until, groups, {", ".join(_ARRAYS)})
+    SELECT {{epoch}}, %(lane)s::int, %(node)s::int, now() + %(lease)s::interval, {{groups}}, {_AGGREGATES}
+      FROM (SELECT * FROM d ORDER BY {{order}}) d HAVING count(*) > 0"""  # noqa: S608
+_COUNT: Final = """
+    INSERT INTO penstock.count_deltas (lane, state, n)
+    SELECT %(lane)s::int, v.state, v.n FROM (SELECT count(*)::int AS n FROM d) q
+     CROSS JOIN LATERAL (VALUES (1, -q.n), (2, q.n)) v(state, n) WHERE q.n > 0"""
+# The context is found by one probe of its partition; OFFSET 0 keeps the planner from turning it into a join.
+_RESULT: Final = f"""
+    SELECT {{epoch}} AS epoch, now() AS claimed_at, {_TAKEN}, {_CONTEXT}
+      FROM d LEFT JOIN LATERAL (
+        SELECT * FROM penstock.contexts x WHERE x.keep = d.keep AND x.arrival = d.arrival OFFSET 0) x ON true"""  # noqa: S608
+_K: Final = "(SELECT id FROM k)"
+_CLAIM: Final = f"""
+    WITH k AS MATERIALIZED (SELECT nextval('penstock.epochs') AS id),
+    {{picks}}
+    d AS (DELETE FROM penstock.jobs WHERE ctid = ANY(ARRAY({{pick}})) RETURNING *),
+    c AS ({_OPEN_CLAIM.format(epoch=_K, groups="false", order="due_at, arrival")}),
+    n AS ({_COUNT})
+    {_RESULT.format(epoch=_K)}"""
+
+_DUE: Final = """lane = %(lane)s::int AND mode = 0 AND state = 1 AND due_at <= now() + %(ahead)s::interval"""
+# Nothing is picked where somebody has a tenant: such a lane is claimed by fair shares.
+_NO_TENANTS: Final = """NOT EXISTS (SELECT FROM penstock.jobs t
+           WHERE t.lane = %(lane)s::int AND t.mode = 0 AND t.state = 1 AND t.tenant IS NOT NULL)"""
+CLAIM: Final = _CLAIM.format(
+    picks="",
+    pick=f"""
+        SELECT ctid FROM penstock.jobs WHERE {_DUE} AND due_at >= %(low)s::timestamptz AND {_NO_TENANTS}
+         ORDER BY lane, due_at, arrival LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED""",  # noqa: S608
+)
+# Each tenant's oldest first, the same number for all; jobs without a tenant are one tenant; then the oldest.
+_FAIR: Final = """
+    nobody AS MATERIALIZED (
+        SELECT ctid AS row FROM penstock.{table} WHERE {where} AND tenant IS NULL
+         ORDER BY lane, {order} LIMIT %(nobody)s::int FOR {lock} SKIP LOCKED),
+    fair AS MATERIALIZED (
+        SELECT j.row FROM unnest(%(tenants)s::text[]) t(tenant) CROSS JOIN LATERAL (
+          SELECT ctid AS row FROM penstock.{table} WHERE {where} AND tenant IS NOT NULL AND tenant = t.tenant
+           ORDER BY lane, tenant, {order} LIMIT %(quota)s::int FOR {lock} SKIP LOCKED) j
+        UNION ALL SELECT row FROM nobody),
+    rest AS MATERIALIZED (
+        SELECT ctid AS row FROM penstock.{table} WHERE {where} AND ctid <> ALL(ARRAY(SELECT row FROM fair))
+         ORDER BY lane, {order} LIMIT greatest(0, %(limit)s::int - (SELECT count(*) FROM fair))
+         FOR {lock} SKIP LOCKED)"""
+_FAIR_ROWS: Final = "SELECT row FROM fair UNION ALL SELECT row FROM rest"
+CLAIM_FAIR: Final = _CLAIM.format(
+    picks=_FAIR.format(table="jobs", where=_DUE, order="due_at, arrival", lock="UPDATE") + ",",
+    pick=_FAIR_ROWS,
+)
+# Enqueue: one array per column; the statement trigger of contexts does the rest.
+_ENQUEUED: Final = (
+    ("keep", "smallint"), ("lane", "int"), ("mode", "smallint"), ("sequence", "int"),
+    ("max_attempts", "smallint"), ("run_at", "timestamptz"), ("start_by", "timestamptz"),
+    ("finish_by", "timestamptz"), ("id", "text"), ("message_group", "text"), ("tenant", "text"),
+    ("key", "text"), ("target", "text"), ("headers", "text"), ("pool", "text"), ("entity", "text"),
+    ("version", "text"), ("event", "text"), ("correlation", "text"), ("payload", "text"),
+)  # fmt: skip
+_NAMES: Final = ", ".join(name for name, _ in _ENQUEUED)
+_VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
+ENQUEUE: Final = f"""
+    INSERT INTO penstock.contexts ({_NAMES})
+    SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for _, kind in _ENQUEUED)}) u({_NAMES})
+    ON CONFLICT DO NOTHING RETURNING id"""  # noqa: S608
+
+# Wakes become groups' next_at. least() makes this commute with a settle that runs at the same time: a mark may be
+# too early, which costs one look, but never too late. What it says of blocking comes from its own snapshot, and
+# whoever resolves a dead job after that leaves a wake of its own.
+ABSORB: Final = """
+    WITH w AS (DELETE FROM penstock.wakes WHERE ctid = ANY(ARRAY(
+          SELECT ctid FROM penstock.wakes WHERE lane = %(lane)s::int AND id >= %(low)s::bigint
+           ORDER BY lane, id LIMIT 5000 FOR UPDATE SKIP LOCKED)) RETURNING id, grp),
+    h AS MATERIALIZED (
+        SELECT w.grp, j.tenant, j.state, CASE WHEN j.state = 1 THEN j.due_at END AS due_at,
+               coalesce(j.state = 1 AND j.mode = 2 AND g.dead_arrival IS NOT NULL AND (g.dead_seq, g.dead_arrival)
+                 < (CASE WHEN j.ord < 0 THEN j.ord::bigint + 2147483648 ELSE j.ord END, j.arrival), false) AS blocked
+          FROM (SELECT DISTINCT grp FROM w) w
+         CROSS JOIN LATERAL (SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
+                WHERE j.lane = %(lane)s::int AND j.grp = w.grp AND j.holds
+                ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) j
+          LEFT JOIN LATERAL (SELECT dead_seq, dead_arrival FROM penstock.groups g
+                WHERE g.lane = %(lane)s::int AND g.grp = w.grp OFFSET 0) g ON true),
+    u AS (INSERT INTO penstock.groups AS g (lane, grp, next_at, blocked, tenant)
+          SELECT %(lane)s::int, grp, CASE WHEN NOT blocked THEN due_at END, blocked, tenant FROM h
+           WHERE due_at IS NOT NULL ORDER BY grp
+          ON CONFLICT (lane, grp) DO UPDATE SET next_at = least(g.next_at, excluded.next_at),
+             blocked = excluded.blocked, tenant = excluded.tenant)
+    SELECT count(*), max(id) FROM w"""
+_READY: Final = """lane = %(lane)s::int AND claim IS NULL AND NOT paused AND next_at IS NOT NULL
+             AND next_at <= now() + %(ahead)s::interval"""
+_LEASE: Final = """
+    WITH k AS MATERIALIZED (SELECT nextval('penstock.epochs') AS id){picks}
+    UPDATE penstock.groups SET claim = (SELECT id FROM k), next_at = NULL
+     WHERE claim IS NULL AND ctid = ANY(ARRAY({pick})) RETURNING claim, grp"""
+LEASE: Final = _LEASE.format(
+    picks="",
+    pick=f"""
+        SELECT ctid FROM penstock.groups WHERE {_READY} AND NOT EXISTS (SELECT FROM penstock.groups t
+           WHERE t.lane = %(lane)s::int AND t.claim IS NULL AND NOT t.paused AND t.next_at IS NOT NULL
+             AND t.tenant IS NOT NULL)
+         ORDER BY lane, next_at, grp LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED""",  # noqa: S608
+)
+LEASE_FAIR: Final = _LEASE.format(
+    picks="," + _FAIR.format(table="groups", where=_READY, order="next_at, grp", lock="NO KEY UPDATE"),
+    pick=_FAIR_ROWS,
+)
+# The first jobs of each leased group as far as they may go one after the other: domain/ordering.py's run(), in SQL.
+RUNS: Final = f"""
+    WITH f AS MATERIALIZED (
+        SELECT h.arrival FROM unnest(%(groups)s::text[]) k(grp)
+         CROSS JOIN LATERAL (SELECT dead_seq, dead_arrival FROM penstock.groups b
+                WHERE b.lane = %(lane)s::int AND b.grp = k.grp OFFSET 0) b
+         CROSS JOIN LATERAL (
+          SELECT y.arrival FROM (
+            SELECT q.arrival, bool_and(q.state = 1 AND q.due_at <= now() + %(ahead)s::interval
+                AND NOT (q.mode = 2 AND b.dead_arrival IS NOT NULL AND (b.dead_seq, b.dead_arrival)
+                  < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival)))
+                OVER (ORDER BY q.ord, q.arrival) AS ok
+              FROM (SELECT j.arrival, j.ord, j.state, j.due_at, j.mode FROM penstock.jobs j
+                     WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds
+                     ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT %(run)s::int) q) y WHERE y.ok) h),
+    d AS (DELETE FROM penstock.jobs WHERE arrival = ANY(ARRAY(SELECT arrival FROM f)) RETURNING *),
+    c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
+    n AS ({_COUNT})
+    {_RESULT.format(epoch="%(epoch)s::bigint")}"""  # noqa: S608
+ARRAYS: Final = _ARRAYS
+# A whole claim, untouched so far, all succeeded: straight from its arrays into history.
+SETTLE: Final = f"""
+    WITH c AS (DELETE FROM penstock.claims WHERE id = %(epoch)s::bigint AND settled IS NULL RETURNING *),
+    n AS (INSERT INTO penstock.count_deltas (lane, state, n)
+          SELECT c.lane, v.state, v.sign * cardinality(c.arrivals) FROM c, (VALUES (2, -1), (10, 1)) v(state, sign))
+    INSERT INTO penstock.history (arrival, keep, due_at, ord, mode, grp, tenant, start_by, attempt, max_attempts, send,
+        recoveries, deferrals, revision, lane, state, epoch, node, claimed_at, finished_at)
+    SELECT u.arrival, u.keep, u.due_at, u.ord, coalesce(u.mode, 0), u.grp, u.tenant, u.start_by,
+           coalesce(u.attempt, 0) + 1, u.max_attempts,
+           coalesce(u.send, 0) + CASE WHEN coalesce(u.open, false) THEN 0 ELSE 1 END,
+           coalesce(u.recoveries, 0), coalesce(u.deferrals, 0), coalesce(u.revision, 0),
+           c.lane, 10, c.id, c.node, c.claimed_at, now()
+      FROM c CROSS JOIN LATERAL unnest({", ".join(f"c.{a}" for a in _ARRAYS)}) u({", ".join(TAKEN_COLUMNS)})"""  # noqa: S608
+CLAIM_ROW: Final = f"""
+    SELECT lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, {", ".join(_ARRAYS)}
+      FROM penstock.claims WHERE id = %(epoch)s::bigint"""  # noqa: S608
+LOCKED_CLAIM: Final = CLAIM_ROW + " FOR UPDATE"
+CLAIMS_OF: Final = """
+    SELECT a.arrival, c.id FROM penstock.claims c CROSS JOIN LATERAL unnest(c.arrivals) a(arrival)
+     WHERE c.arrivals && %(arrivals)s::bigint[] AND a.arrival = ANY(%(arrivals)s::bigint[])"""
+LAPSED: Final = """
+    SELECT id FROM penstock.claims WHERE lease_until < now() ORDER BY lease_until, id LIMIT %(limit)s::int
+       FOR UPDATE SKIP LOCKED"""
+LOCK_GROUPS: Final = """
+    SELECT 1 FROM penstock.groups WHERE lane = %(lane)s::int AND grp = ANY(%(groups)s::text[]) AND claim = %(epoch)s::bigint
+     ORDER BY grp FOR NO KEY UPDATE"""
+_BLOCKED: Final = """coalesce(q.state = 1 AND q.mode = 2 AND g.dead_arrival IS NOT NULL
+    AND (g.dead_seq, g.dead_arrival) < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival),
+    false)"""
+# What a group's row says of its next head: domain/ordering.py's gate(), in SQL. Its locks were taken before.
+RELEASE_GROUPS: Final = f"""
+    UPDATE penstock.groups g SET claim = NULL, tenant = q.tenant, blocked = {_BLOCKED},
+           next_at = CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
+      FROM (SELECT k.grp, j.* FROM unnest(%(groups)s::text[]) k(grp) LEFT JOIN LATERAL (
+              SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
+               WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds
+               ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) j ON true) q
+     WHERE g.lane = %(lane)s::int AND g.grp = q.grp AND g.claim = %(epoch)s::bigint"""  # noqa: S608
+# An empty group goes; a job committed later brings its wake, which makes the group again.
+DROP_EMPTY: Final = """
+    DELETE FROM penstock.groups g WHERE lane = %(lane)s::int AND grp = ANY(%(groups)s::text[])
+       AND claim IS NULL AND next_at IS NULL AND dead_arrival IS NULL AND NOT paused
+       AND NOT EXISTS (SELECT FROM penstock.jobs j WHERE j.lane = g.lane AND j.grp = g.grp AND j.holds)"""
+WAKE: Final = "INSERT INTO penstock.wakes (lane, grp) SELECT %(lane)s::int, unnest(%(groups)s::text[])"
+FOLD: Final = """
+    WITH d AS (DELETE FROM penstock.count_deltas RETURNING lane, state, n),
+    f AS (INSERT INTO penstock.counts AS c (lane, state, n)
+          SELECT lane, state, sum(n) FROM d GROUP BY 1, 2 ORDER BY 1, 2
+          ON CONFLICT (lane, state) DO UPDATE SET n = c.n + excluded.n)
+    SELECT count(*) FROM d"""
+_TENANTS: Final = """
+    WITH RECURSIVE t (tenant, due, n) AS (
+      (SELECT tenant, {due}, 1 FROM penstock.{table}
+        WHERE lane = %(lane)s::int AND {where} AND tenant IS NOT NULL AND tenant > %(after)s
+        ORDER BY lane, tenant, {due} LIMIT 1)
+      UNION ALL
+      SELECT s.tenant, s.due, t.n + 1 FROM t CROSS JOIN LATERAL (
+        SELECT j.tenant, j.{due} AS due FROM penstock.{table} j
+         WHERE j.lane = %(lane)s::int AND {where} AND j.tenant IS NOT NULL AND j.tenant > t.tenant
+         ORDER BY j.lane, j.tenant, j.{due} LIMIT 1) s
+       WHERE t.n < %(visits)s::int)
+    SELECT tenant, due <= now() + %(ahead)s::interval FROM t"""
+JOB_TENANTS: Final = _TENANTS.format(table="jobs", due="due_at", where="mode = 0 AND state = 1")
+GROUP_TENANTS: Final = _TENANTS.format(
+    table="groups", due="next_at", where="claim IS NULL AND NOT paused AND next_at IS NOT NULL"
+)
+JOB_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.jobs WHERE {_DUE} AND tenant IS NULL)"  # noqa: S608
+GROUP_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.groups WHERE {_READY} AND tenant IS NULL)"  # noqa: S608

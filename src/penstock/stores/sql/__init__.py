@@ -1,0 +1,1 @@
+"""What every SQL store shares: written once, in portable SQL, on a small `Tx`."""

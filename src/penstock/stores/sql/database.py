@@ -1,0 +1,65 @@
+"""The seam under the shared SQL: a transaction is a closure over a `Tx`.
+
+Shared statements are written once, in a small common language:
+- tables are `penstock.jobs` (SQLite: `penstock_jobs`), parameters are `:name`;
+- a list is matched by `column = ANY(:list)`; row locks are asked for by a final `FOR UPDATE`;
+- times go in and come out as aware datetimes; `Tx.time` reads one.
+Each dialect compiles that to its own form. What must be fast is written by hand in the dialect's hotpath.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from penstock.domain.job import Live
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Tx(Protocol):
+    """One open transaction."""
+
+    @property
+    def now(self) -> datetime:
+        """The store's time, the same throughout the transaction."""
+
+    def fetch(self, sql: str, **params: object) -> list[Row]:
+        """Run a statement and return its rows."""
+
+    def execute(self, sql: str, **params: object) -> int:
+        """Run a statement and return how many rows it touched."""
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, on_conflict: str = ""
+    ) -> None:
+        """Insert the rows with one statement; nothing when there are none. `t` names the table in a conflict."""
+
+    def script(self, sql: str) -> None:
+        """Run several statements that take no parameters."""
+
+    def time(self, value: Any) -> datetime | None:
+        """Read a time as this dialect returns it."""
+
+    def live(self, row: Sequence[Any]) -> Live:
+        """Read the columns LIVE_COLUMNS."""
+
+
+class Database(Protocol):
+    """Connections to one database."""
+
+    dialect: str
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run the closure in one transaction; run it again when the database asked for that."""
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Run the closure on a connection that never waits for writers."""
+
+    def close(self) -> None:
+        """Close every connection."""
+
+
+def one(rows: list[Row]) -> Row | None:
+    """Return the only row, or None."""
+    return rows[0] if rows else None

@@ -1,0 +1,170 @@
+"""The way in: check, resolve keys, append.
+
+Nothing here writes a row that another enqueuer writes: contexts, live rows and wakes are appended, and only two
+callers with the same key of the same lane ever wait for each other.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Enqueued, NewJob
+from penstock.domain.names import near
+from penstock.domain.ordering import MAX_SEQUENCE, Mode
+from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavailable, UnknownLane
+from penstock.stores.sql.database import Tx
+from penstock.stores.sql.hotpath import Entry, HotPath, LaneRow
+from penstock.stores.sql.reading import ended_at
+
+Answer = Enqueued | PenstockError
+Key = tuple[int, str]
+LANES = "SELECT id, name, mode, keep FROM penstock.lanes WHERE name = ANY(:names)"
+NAMES = "SELECT name FROM penstock.lanes"
+KNOWN_IDS = "SELECT id FROM penstock.contexts WHERE id = ANY(:ids)"
+KEY_TTLS = "SELECT id, key_ttl FROM penstock.lanes WHERE id = ANY(:lanes)"
+KEYS = "SELECT lane, key, id, hash FROM penstock.keys WHERE key = ANY(:keys) AND lane = ANY(:lanes)"
+TAKE_KEY = """
+    UPDATE penstock.keys SET id = :id, hash = :hash, created_at = :now
+     WHERE lane = :lane AND key = :key AND id = :owner"""
+KEY_COLUMNS = ("lane", "key", "id", "hash", "created_at")
+
+
+class Owner(NamedTuple):
+    """Whose a key is."""
+
+    id: str
+    hash: bytes
+
+
+def enqueue(tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str]) -> list[Answer]:
+    """Write what can be written; one answer per job, in order."""
+    lanes = load_lane_rows(tx, {job.lane for job in jobs})
+    answers: dict[int, Answer] = {}
+    entries: dict[int, Entry] = {}
+    for index, job in enumerate(jobs):
+        problem = check(tx, job, lanes)
+        if problem is None:
+            entries[index] = Entry(job, lanes[job.lane], job.id or ids())
+        else:
+            answers[index] = problem
+    keyed = _by_key(entries)
+    if keyed:
+        _answer_owned(tx, keyed, entries, answers)
+    _refuse_known_ids(tx, entries, answers)
+    if keyed:
+        _own_keys(tx, keyed, entries, answers)
+    new = hot.insert_contexts(tx, list(entries.values())) if entries else set()
+    for index, entry in entries.items():
+        answers[index] = Enqueued(entry.id) if entry.id in new else _id_taken(entry.id)
+    return [answers[index] for index in range(len(jobs))]
+
+
+def load_lane_rows(tx: Tx, names: set[str]) -> dict[str, LaneRow]:
+    """Return the lanes of these names that exist."""
+    rows = tx.fetch(LANES, names=sorted(names))
+    return {row[1]: LaneRow(row[0], row[1], Mode[row[2].upper()], row[3]) for row in rows}
+
+
+def check(tx: Tx, job: NewJob, lanes: dict[str, LaneRow]) -> PenstockError | None:
+    """Return what is wrong with an enqueue object, None when it can be written."""
+    if job.lane not in lanes:
+        return UnknownLane(job.lane, near(job.lane, [row[0] for row in tx.fetch(NAMES)]))
+    if not 0 <= job.sequence <= MAX_SEQUENCE:
+        return InvalidJob("sequence", f"write a number from 0 to {MAX_SEQUENCE}")
+    return None
+
+
+def _id_taken(id_: str) -> InvalidJob:
+    return InvalidJob("id", f"there is a job {id_} already")
+
+
+def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answer]) -> None:
+    """Refuse ids that callers chose and that are taken, in the store or earlier in this batch."""
+    given = [entry.id for entry in entries.values() if entry.job.id is not None]
+    known = {row[0] for row in tx.fetch(KNOWN_IDS, ids=given)} if given else set()
+    for index, entry in list(entries.items()):
+        if entry.id in known:
+            answers[index] = _id_taken(entry.id)
+            del entries[index]
+        known.add(entry.id)
+
+
+def _by_key(entries: dict[int, Entry]) -> dict[Key, list[int]]:
+    """Return which entries share which key, in their order."""
+    keyed: dict[Key, list[int]] = {}
+    for index, entry in entries.items():
+        if entry.job.key is not None:
+            keyed.setdefault((entry.lane.id, entry.job.key), []).append(index)
+    return keyed
+
+
+def _answer_owned(
+    tx: Tx, keyed: dict[Key, list[int]], entries: dict[int, Entry], answers: dict[int, Answer]
+) -> None:
+    """Answer the jobs whose key belongs to a job of before."""
+    owners = _owners(tx, list(keyed))
+    for key in still_owned(tx, owners):
+        for index in keyed.pop(key):
+            answers[index] = _taken(entries.pop(index), owners[key])
+
+
+def _own_keys(
+    tx: Tx, keyed: dict[Key, list[int]], entries: dict[int, Entry], answers: dict[int, Answer]
+) -> None:
+    """Make the first job of each key its owner; the others are answered as its duplicates.
+
+    A caller with the same key at the same time makes the insert wait until it commits, and is then the owner.
+    """
+    firsts = {key: left[0] for key, indexes in keyed.items() if (left := [i for i in indexes if i in entries])}
+    wanted = {key: Owner(entries[i].id, payload_hash(entries[i].job)) for key, i in sorted(firsts.items())}
+    rows = [(*key, *owner, tx.now) for key, owner in wanted.items()]
+    tx.insert("keys", KEY_COLUMNS, rows, on_conflict="ON CONFLICT (lane, key) DO NOTHING")
+    found = _owners(tx, list(wanted))
+    if len(found) < len(wanted):
+        raise StoreUnavailable("enqueue (a key was dropped meanwhile)")
+    others = {key: owner for key, owner in found.items() if owner.id != wanted[key].id}
+    live = still_owned(tx, others)
+    for key, before in others.items():
+        if key not in live:
+            found[key] = wanted[key]
+            tx.execute(TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id)
+    for key in firsts:
+        for index in keyed[key]:
+            if index in entries and entries[index].id != found[key].id:
+                answers[index] = _taken(entries.pop(index), found[key])
+
+
+def _owners(tx: Tx, keys: Sequence[Key]) -> dict[Key, Owner]:
+    rows = tx.fetch(KEYS, keys=[key for _, key in keys], lanes=sorted({lane for lane, _ in keys}))
+    wanted = set(keys)
+    return {(row[0], row[1]): Owner(row[2], bytes(row[3])) for row in rows if (row[0], row[1]) in wanted}
+
+
+def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
+    """Return the keys whose job is not finished, or finished less than the lane's key_ttl ago."""
+    if not owners:
+        return set()
+    rows = tx.fetch(KEY_TTLS, lanes=sorted({lane for lane, _ in owners}))
+    ttls = {row[0]: parse_duration(row[1]) for row in rows}
+    ended = ended_at(tx, [owner[0] for owner in owners.values()])
+    return {
+        pair for pair, owner in owners.items() if _within(ended.get(owner[0]), ttls[pair[0]], now=tx.now)
+    }
+
+
+def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:
+    return end is None or now < end + ttl
+
+
+def _taken(entry: Entry, owner: Owner) -> Answer:
+    if owner.hash == payload_hash(entry.job):
+        return Enqueued(owner.id, duplicate=True)
+    return KeyConflict(entry.job.key or "", owner.id)
+
+
+def payload_hash(job: NewJob) -> bytes:
+    """Return what two payloads of one key are compared by."""
+    text = b"\0" if job.payload is None else b"\1" + job.payload.encode()
+    return hashlib.sha256(text).digest()

@@ -1,0 +1,89 @@
+"""What each dialect writes by hand: the statements that run once per batch on every pass."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from penstock.domain.job import Claim, Live, NewJob
+from penstock.domain.ordering import Mode
+from penstock.ports.store import Ask
+
+
+class LaneRow(NamedTuple):
+    """What of a lane the hot path needs."""
+
+    id: int
+    name: str
+    mode: Mode
+    keep: int
+
+
+class Entry(NamedTuple):
+    """One job on its way in: checked, with its lane and its id."""
+
+    job: NewJob
+    lane: LaneRow
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """A row of `claims`, read under a lock; `mask` has a bit for every settled position."""
+
+    epoch: int
+    lane: int
+    node: int
+    claimed_at: datetime
+    lease_until: datetime
+    takeovers: int
+    groups: bool
+    sending: bool
+    mask: int
+    jobs: tuple[Live, ...]
+
+
+class HotPath(Protocol):
+    """The hand-written statements; `tx` is the dialect's own transaction."""
+
+    def insert_contexts(self, tx: Any, entries: Sequence[Entry]) -> set[str]:
+        """Append contexts (triggers do the rest); return the ids that were new."""
+
+    def claim(self, db: Any, ask: Ask, lane: LaneRow) -> Claim | None:
+        """Move due unordered jobs into a claim."""
+
+    def claim_groups(self, db: Any, ask: Ask, lane: LaneRow) -> Claim | None:
+        """Lease ready groups and move their heads or runs into a claim."""
+
+    def settle_succeeded(self, db: Any, claim: Claim, lane: int) -> bool:
+        """Move a whole untouched claim to history; False = it is not untouched, or gone."""
+
+    def claim_row(self, tx: Any, epoch: int, *, lock: bool) -> ClaimRow | None:
+        """Read one claim."""
+
+    def claims_of(self, tx: Any, arrivals: Sequence[int]) -> dict[int, int]:
+        """Return the epoch of the claim that holds each arrival, for those in one."""
+
+    def lapsed_claims(self, tx: Any, limit: int) -> list[int]:
+        """Lock claims whose lease ran out, oldest first, passing over those somebody else has locked."""
+
+    def next_epoch(self, tx: Any) -> int:
+        """Return a number no claim had before."""
+
+    def lock_groups(self, tx: Any, lane: int, groups: Sequence[str], epoch: int) -> None:
+        """Lock groups held by this claim, in their order, before anything is written to one of them."""
+
+    def release_groups(self, tx: Any, lane: int, groups: Sequence[str], epoch: int) -> None:
+        """Let go groups held by this claim: each gets its next head's time, an empty one goes."""
+
+    def wake(self, tx: Any, lane: int, groups: Sequence[str]) -> None:
+        """Have these groups looked at again by somebody who does not hold them."""
+
+    def count(self, tx: Any, deltas: Mapping[tuple[int, int], int]) -> None:
+        """Add to the counters per lane and state."""
+
+    def fold_counts(self, db: Any) -> int:
+        """Fold what `count` appended."""
+
+    def retire(self, db: Any, slice_rows: int) -> int:
+        """Drop what retention no longer keeps."""

@@ -1,0 +1,64 @@
+"""What is old enough goes, a slice at a time: dead jobs that block nobody, keys and requests nobody needs."""
+
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.durations import parse_duration
+from penstock.stores.sql.database import Tx
+from penstock.stores.sql.enqueue import still_owned
+from penstock.stores.sql.hotpath import HotPath
+from penstock.stores.sql.verbs import EARLIEST_DEAD
+
+LANES: Final = "SELECT id, dead_retention FROM penstock.lanes ORDER BY id"
+# A dead job blocks while an ordered job of its group lives, even one it does not stop now: modes may be mixed.
+OLD_DEAD: Final = """
+    SELECT d.arrival, d.grp FROM penstock.dead d
+     WHERE d.lane = :lane AND d.finished_at < :before
+       AND (d.mode = 0 OR NOT EXISTS (SELECT 1 FROM penstock.jobs j
+              WHERE j.lane = d.lane AND j.grp = d.grp AND j.holds)
+           AND NOT EXISTS (SELECT 1 FROM penstock.groups g
+              WHERE g.lane = d.lane AND g.grp = d.grp AND g.claim IS NOT NULL))
+     ORDER BY d.lane, d.finished_at LIMIT :limit"""
+PER_JOB: Final = ("dead", "attempts", "contexts", "revisions", "requests")
+OLD_KEYS: Final = "SELECT lane, key, id, hash FROM penstock.keys ORDER BY created_at LIMIT :limit"
+DROP_KEYS: Final = "DELETE FROM penstock.keys WHERE id = ANY(:ids)"
+IDLE_REQUESTS: Final = """
+    SELECT r.arrival FROM penstock.requests r
+     WHERE r.at < :before AND NOT EXISTS (SELECT 1 FROM penstock.jobs j WHERE j.arrival = r.arrival) LIMIT :limit"""
+FORGET: Final = "DELETE FROM penstock.requests WHERE arrival = ANY(:arrivals)"
+SETTLED_FOR: Final = timedelta(hours=1)
+
+
+def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
+    """Drop dead jobs past their lane's dead_retention; return how many went."""
+    dropped = 0
+    for lane, retention in tx.fetch(LANES):
+        if dropped >= limit:
+            break
+        before = tx.now - parse_duration(retention)
+        rows = tx.fetch(OLD_DEAD, lane=lane, before=before, limit=limit - dropped)
+        arrivals = [row[0] for row in rows]
+        for table in PER_JOB:
+            tx.execute(f"DELETE FROM penstock.{table} WHERE arrival = ANY(:arrivals)", arrivals=arrivals)  # noqa: S608
+        groups = sorted({row[1] for row in rows if row[1] is not None})
+        for group in groups:
+            tx.execute(EARLIEST_DEAD, lane=lane, grp=group)
+        hot.wake(tx, lane, groups)
+        hot.count(tx, {(lane, 14): -len(rows)} if rows else {})
+        dropped += len(rows)
+    return dropped
+
+
+def drop_keys(tx: Tx, limit: int) -> None:
+    """Drop the oldest keys, as far as their jobs are finished and their key_ttl is over."""
+    rows = tx.fetch(OLD_KEYS, limit=limit)
+    owners = {(row[0], row[1]): (row[2], bytes(row[3])) for row in rows}
+    kept = still_owned(tx, owners)
+    tx.execute(DROP_KEYS, ids=[owner[0] for key, owner in owners.items() if key not in kept])
+
+
+def drop_requests(tx: Tx, hot: HotPath, limit: int) -> None:
+    """Drop requests whose job ended without anybody having looked at them."""
+    idle = [row[0] for row in tx.fetch(IDLE_REQUESTS, before=tx.now - SETTLED_FOR, limit=limit)]
+    held = hot.claims_of(tx, idle) if idle else {}
+    tx.execute(FORGET, arrivals=[arrival for arrival in idle if arrival not in held])

@@ -1,0 +1,241 @@
+"""Looking jobs up, wherever they are: live, in a claim, dead, or finished."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from penstock.domain.job import Attempt, Audit, Context, Job, Live
+from penstock.domain.ordering import Mode, Place, Standing, gate
+from penstock.domain.states import JobState
+from penstock.errors import StoreUnavailable
+from penstock.ports.store import GroupState, Timeline
+from penstock.stores.sql.database import Row, Tx
+from penstock.stores.sql.hotpath import ClaimRow, HotPath
+from penstock.stores.sql.rows import CONTEXT_COLUMNS, FINISHED_AS_LIVE, LIVE, LIVE_COLUMNS
+
+LOOKS: Final = 20
+_ENDED: Final = f"{FINISHED_AS_LIVE}, finished_at, error, result"
+ARRIVALS = "SELECT id, arrival FROM penstock.contexts WHERE id = ANY(:ids)"
+LIVE_ROWS = f"SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) ORDER BY arrival"  # noqa: S608
+DEAD_ROWS = f"SELECT {_ENDED} FROM penstock.dead WHERE arrival = ANY(:arrivals) ORDER BY arrival"  # noqa: S608
+OLD_ROWS = f"SELECT {_ENDED} FROM penstock.history WHERE arrival = ANY(:arrivals)"  # noqa: S608
+CONTEXTS = f"""
+    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts WHERE arrival = ANY(:arrivals)"""  # noqa: S608
+REVISIONS = """
+    SELECT arrival, revision, payload, headers, target FROM penstock.revisions WHERE arrival = ANY(:arrivals)"""
+ERRORS = "SELECT arrival, error FROM penstock.attempts WHERE arrival = ANY(:arrivals) ORDER BY ended_at"
+REQUESTS = "SELECT arrival, verb FROM penstock.requests WHERE arrival = ANY(:arrivals)"
+LANE_NAMES = "SELECT id, name FROM penstock.lanes"
+ATTEMPTS = f"""
+    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE arrival = :arrival ORDER BY ended_at, send"""  # noqa: S608
+AUDIT = f"""
+    SELECT {", ".join(Audit._fields)} FROM penstock.audit WHERE arrival = :arrival ORDER BY id"""  # noqa: S608
+GROUP = """
+    SELECT claim, paused, dead_seq, dead_arrival FROM penstock.groups WHERE lane = :lane AND grp = :grp"""
+HEAD = f"""
+    SELECT {LIVE} FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND holds
+     ORDER BY lane, grp, ord, arrival LIMIT 1"""  # noqa: S608
+COUNTS = """
+    SELECT l.name, c.state, c.n FROM penstock.current_counts c JOIN penstock.lanes l ON l.id = c.lane"""
+
+
+class Ended(NamedTuple):
+    """A job that is dead or finished."""
+
+    job: Live
+    finished_at: datetime
+    error: str | None
+    result: str | None
+
+
+class InClaim(NamedTuple):
+    """A job that is claimed and not settled yet."""
+
+    job: Live
+    claim: ClaimRow
+
+
+@dataclass(slots=True)
+class Found:
+    """Where jobs are, by arrival."""
+
+    live: dict[int, Live] = field(default_factory=dict)
+    claimed: dict[int, InClaim] = field(default_factory=dict)
+    dead: dict[int, Ended] = field(default_factory=dict)
+    history: dict[int, Ended] = field(default_factory=dict)
+
+    def __contains__(self, arrival: int) -> bool:
+        return self.row(arrival) is not None
+
+    def row(self, arrival: int) -> Live | None:
+        """Return the job's row, wherever it was found."""
+        if arrival in self.live:
+            return self.live[arrival]
+        if arrival in self.claimed:
+            return self.claimed[arrival].job
+        ended = self.ended(arrival)
+        return ended.job if ended is not None else None
+
+    def ended(self, arrival: int) -> Ended | None:
+        """Return the job if it is dead or finished."""
+        return self.dead.get(arrival) or self.history.get(arrival)
+
+
+def arrivals_of(tx: Tx, ids: Sequence[str]) -> dict[str, int]:
+    """Return the arrivals of these public ids, for those that are known."""
+    return dict(tx.fetch(ARRIVALS, ids=list(ids)))  # type: ignore[arg-type]
+
+
+def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Found:
+    """Find every job; with `lock` the rows found cannot be moved by anybody else until the end.
+
+    A job may move from one table to another between two looks (each statement sees the newest commits), so
+    what was found nowhere is looked for again.
+    """
+    found, missing = Found(), sorted(set(arrivals))
+    suffix = " FOR UPDATE" if lock else ""
+    for _ in range(LOOKS):
+        found.live |= {row[0]: tx.live(row) for row in tx.fetch(LIVE_ROWS + suffix, arrivals=missing)}
+        missing = [arrival for arrival in missing if arrival not in found]
+        if missing:
+            found.claimed |= _in_claims(tx, hot, missing, lock=lock)
+            found.dead |= _ended(tx, DEAD_ROWS + suffix, missing)
+            found.history |= _ended(tx, OLD_ROWS, missing)
+            missing = [arrival for arrival in missing if arrival not in found]
+        if not missing:
+            return found
+        missing = [row[0] for row in tx.fetch(CONTEXTS, arrivals=missing)]
+    raise StoreUnavailable("locate (a job kept moving)")
+
+
+def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> dict[int, InClaim]:
+    """Return those that are in a claim; one settled between the look and the lock is somewhere else by now."""
+    found = {}
+    epochs = hot.claims_of(tx, arrivals)
+    for epoch in sorted(set(epochs.values())):
+        claim = hot.claim_row(tx, epoch, lock=lock)
+        for position, job in enumerate(claim.jobs if claim is not None else ()):
+            if claim is not None and job.arrival in epochs and not claim.mask >> position & 1:
+                found[job.arrival] = InClaim(job, claim)
+    return found
+
+
+def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
+    """Return when those of these jobs that are finished ended; dead ones are not finished."""
+    by_arrival = {arrival: id_ for id_, arrival in arrivals_of(tx, ids).items()}
+    rows = _ended(tx, OLD_ROWS, list(by_arrival))
+    known = {by_arrival[arrival]: ended.finished_at for arrival, ended in rows.items()}
+    # A job whose context is gone was dropped by retention, long after its key could matter.
+    gone = set(ids) - set(by_arrival.values())
+    return known | dict.fromkeys(gone, datetime.min.replace(tzinfo=tx.now.tzinfo))
+
+
+def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
+    """Return jobs as people see them."""
+    arrivals = arrivals_of(tx, ids)
+    found = locate(tx, hot, arrivals.values(), lock=False)
+    rows = {arrival: row for arrival in arrivals.values() if (row := found.row(arrival)) is not None}
+    return _jobs(tx, arrivals, rows, found.dead | found.history)
+
+
+def _jobs(tx: Tx, arrivals: dict[str, int], rows: dict[int, Live], ended: dict[int, Ended]) -> dict[str, Job]:
+    keys = list(rows)
+    contexts = contexts_of(tx, rows.values())
+    names: dict[int, str] = dict(tx.fetch(LANE_NAMES))  # type: ignore[arg-type]
+    errors = {row[0]: row[1] for row in tx.fetch(ERRORS, arrivals=keys)}
+    requests = dict(tx.fetch(REQUESTS, arrivals=keys))  # type: ignore[arg-type]
+    jobs = {}
+    for id_, arrival in arrivals.items():
+        if arrival not in rows:
+            continue
+        row, end = rows[arrival], ended.get(arrival)
+        jobs[id_] = Job(
+            id=id_,
+            lane=names[row.lane],
+            state=JobState(row.state),
+            mode=Mode(row.mode),
+            live=row,
+            context=contexts.get(arrival),
+            finished_at=end.finished_at if end else None,
+            error=end.error if end else errors.get(arrival),
+            result=end.result if end else None,
+            request=None if end else requests.get(arrival),
+        )
+    return jobs
+
+
+def contexts_of(tx: Tx, rows: Iterable[Live]) -> dict[int, Context]:
+    """Return what the callers said, as last edited."""
+    revisions = {row.arrival: row.revision for row in rows}
+    contexts = {row[0]: _context(tx, row[1:]) for row in tx.fetch(CONTEXTS, arrivals=list(revisions))}
+    return revised(tx, contexts, {a: r for a, r in revisions.items() if r})
+
+
+def revised(tx: Tx, contexts: dict[int, Context], revisions: dict[int, int]) -> dict[int, Context]:
+    """Put the edited payload, headers and target in place."""
+    if revisions:
+        for arrival, revision, *edited in tx.fetch(REVISIONS, arrivals=list(revisions)):
+            if revisions[arrival] == revision and arrival in contexts:
+                payload, headers, target = edited
+                contexts[arrival] = contexts[arrival]._replace(payload=payload, headers=headers, target=target)
+    return contexts
+
+
+def timeline(tx: Tx, id_: str) -> Timeline:
+    """Return what is on record about one job."""
+    arrival = arrivals_of(tx, [id_]).get(id_)
+    if arrival is None:
+        return Timeline([], [])
+    attempts = [
+        Attempt(*row[:6], tx.time(row[6]), *_at(tx, row[7]), row[8], row[9], tx.time(row[10]))
+        for row in tx.fetch(ATTEMPTS, arrival=arrival)
+    ]
+    audit = [Audit(*_at(tx, row[0]), *row[1:]) for row in tx.fetch(AUDIT, arrival=arrival)]
+    return Timeline(attempts, audit)
+
+
+def group(tx: Tx, lane: str, name: str) -> GroupState | None:
+    """Return one group as the next claim would see it, whatever its row says until then."""
+    ids = {row[1]: row[0] for row in tx.fetch(LANE_NAMES)}
+    params = {"lane": ids.get(lane, 0), "grp": name}
+    rows, heads = tx.fetch(GROUP, **params), tx.fetch(HEAD, **params)
+    claim, paused, dead_seq, dead_arrival = rows[0] if rows else (None, False, None, None)
+    if not heads and claim is None and not paused and dead_arrival is None:
+        return None
+    dead = None if dead_arrival is None else Place(dead_seq, dead_arrival)
+    head = tx.live(heads[0]) if heads and claim is None else None
+    opens = gate(None if head is None else standing_of(head), dead)
+    return GroupState(lane, name, opens.due_at, claim, opens.blocked, bool(paused), dead_arrival)
+
+
+def standing_of(job: Live) -> Standing:
+    """Return what order needs to know of a row."""
+    return Standing(job.ord, job.arrival, Mode(job.mode), JobState(job.state), job.due_at)
+
+
+def counts(tx: Tx) -> dict[tuple[str, JobState], int]:
+    """Return the counters that are not zero."""
+    return {(row[0], JobState(row[1])): int(row[2]) for row in tx.fetch(COUNTS) if row[2]}
+
+
+def _ended(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
+    width = len(LIVE_COLUMNS)
+    return {
+        row[0]: Ended(tx.live(row[:width]), *_at(tx, row[width]), *row[width + 1 :])
+        for row in tx.fetch(sql, arrivals=list(arrivals))
+    }
+
+
+def _context(tx: Tx, row: Row) -> Context:
+    values = list(row)
+    for column in ("run_at", "created_at", "finish_by"):
+        index = CONTEXT_COLUMNS.index(column)
+        values[index] = tx.time(values[index])
+    return Context._make(values)
+
+
+def _at(tx: Tx, value: object) -> tuple[datetime]:
+    at = tx.time(value)
+    assert at is not None  # noqa: S101
+    return (at,)

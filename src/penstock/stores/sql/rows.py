@@ -1,0 +1,58 @@
+"""The columns of each table in the order the code reads and writes them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from penstock.domain.job import Attempt, Audit, Context, Live
+from penstock.domain.ordering import sequence_of
+from penstock.domain.settlement import Landing
+from penstock.domain.states import JobState
+from penstock.stores.sql.database import Tx
+
+LIVE_COLUMNS: Final = Live._fields
+CONTEXT_COLUMNS: Final = Context._fields
+ATTEMPT_COLUMNS: Final = Attempt._fields
+AUDIT_COLUMNS: Final = Audit._fields
+
+# A finished job keeps what its live row held, but for what only matters while it lives.
+_ONLY_LIVE: Final = frozenset({"open", "holds", "deadline"})
+KEPT_COLUMNS: Final = tuple(column for column in LIVE_COLUMNS if column not in _ONLY_LIVE)
+HISTORY_COLUMNS: Final = (*KEPT_COLUMNS, "finished_at", "error", "result")
+DEAD_COLUMNS: Final = (*HISTORY_COLUMNS, "seq")
+
+LIVE: Final = ", ".join(LIVE_COLUMNS)
+# A finished row read as a live one: the missing columns have the value they would have.
+FINISHED_AS_LIVE: Final = ", ".join(
+    {"open": "false", "holds": "false", "deadline": "NULL"}.get(column, column) for column in LIVE_COLUMNS
+)
+
+_KEPT_AT: Final = tuple(LIVE_COLUMNS.index(column) for column in KEPT_COLUMNS)
+
+
+def history_row(job: Live, finished_at: datetime, error: str | None, result: str | None) -> tuple[Any, ...]:
+    """Return the values of HISTORY_COLUMNS."""
+    return (*(job[index] for index in _KEPT_AT), finished_at, error, result)
+
+
+def insert_landings(tx: Tx, landings: Iterable[Landing], *, now: datetime) -> None:
+    """Write rows where they land, with their attempts and audit rows: one statement per table touched."""
+    live, dead, history, attempts, audit = [], [], [], [], []
+    for landing in landings:
+        job = landing.job
+        if job.state == JobState.DEAD:
+            row = history_row(job, now, landing.error, landing.result)
+            dead.append((*row, sequence_of(job.ord)))
+        elif job.state < JobState.SUCCEEDED:
+            live.append(job)
+        else:
+            history.append(history_row(job, now, landing.error, landing.result))
+        if landing.attempt is not None:
+            attempts.append(landing.attempt)
+        if landing.audit is not None:
+            audit.append(landing.audit)
+    tx.insert("jobs", LIVE_COLUMNS, live)
+    tx.insert("dead", DEAD_COLUMNS, dead)
+    tx.insert("history", HISTORY_COLUMNS, history)
+    tx.insert("attempts", ATTEMPT_COLUMNS, attempts)
+    tx.insert("audit", AUDIT_COLUMNS, audit)

@@ -1,0 +1,229 @@
+"""A `Store` made of a `Database`, a dialect's `HotPath` and the shared statements."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
+from penstock.domain.lanes import Lane
+from penstock.domain.leases import Term
+from penstock.domain.names import near
+from penstock.domain.outcomes import Outcome
+from penstock.domain.states import JobState, Verb
+from penstock.errors import NotFound, PenstockError, UnknownLane
+from penstock.ports.store import (
+    Ask,
+    Done,
+    GroupState,
+    Lapse,
+    Report,
+    Reported,
+    Settled,
+    Tick,
+    Timeline,
+)
+from penstock.stores.sql import enqueue, housekeeping, lanes, migrate, nodes, reading, reports, settle, verbs
+from penstock.stores.sql.database import Database, Tx
+from penstock.stores.sql.hotpath import HotPath, LaneRow
+
+MARK_SENDING = "UPDATE penstock.claims SET sending = true WHERE id = :epoch"
+RENEW = """
+    UPDATE penstock.claims SET lease_until = :until WHERE id = ANY(:epochs) RETURNING id"""
+
+
+@dataclass(slots=True)
+class SqlStore:
+    """Jobs in a SQL database."""
+
+    db: Database
+    hot: HotPath
+    ids: Callable[[], str]
+    migrations: str
+    _lanes: dict[str, LaneRow] = field(default_factory=dict)
+
+    # -- schema and clock
+    def migrate(self) -> list[str]:
+        """Bring the tables up to date."""
+        return migrate.migrate(self.db, self.migrations)
+
+    def check_schema(self) -> None:
+        """Refuse tables this version does not know."""
+        migrate.check_schema(self.db, self.migrations)
+
+    def now(self) -> datetime:
+        """Return the database's time."""
+        return self.db.read(lambda tx: tx.now)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.db.close()
+
+    # -- lanes
+    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+        """Create or change a lane."""
+        self._lanes.pop(lane.name, None)
+        return self.db.write(lambda tx: lanes.put_lane(tx, lane, actor))
+
+    def lanes(self) -> dict[str, Lane]:
+        """Return every lane by name."""
+        found = self.db.read(lanes.load_lanes)
+        self._lanes = {name: LaneRow(lane.id, name, lane.mode, lane.keep) for name, lane in found.items()}
+        return found
+
+    def _known(self, name: str) -> LaneRow | None:
+        if name not in self._lanes:
+            self.lanes()
+        return self._lanes.get(name)
+
+    def _lane(self, name: str) -> LaneRow:
+        lane = self._known(name)
+        if lane is None:
+            raise UnknownLane(name, near(name, self._lanes))
+        return lane
+
+    # -- the way in
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | PenstockError]:
+        """Write the jobs."""
+        return self.db.write(lambda tx: enqueue.enqueue(tx, self.hot, jobs, self.ids)) if jobs else []
+
+    # -- dispatch
+    def claim(self, ask: Ask) -> Claim | None:
+        """Lease due jobs that keep no order."""
+        lane = self._known(ask.lane)
+        return self.hot.claim(self.db, ask, lane) if lane is not None else None
+
+    def claim_groups(self, ask: Ask) -> Claim | None:
+        """Lease heads or runs of groups."""
+        lane = self._known(ask.lane)
+        return self.hot.claim_groups(self.db, ask, lane) if lane is not None else None
+
+    def confirm(self, claim: Claim) -> dict[int, Verb]:
+        """Return what operators asked for since the claim."""
+        arrivals = [claimed.job.arrival for claimed in claim.jobs]
+        return self.db.read(lambda tx: settle.requests_for(tx, arrivals))
+
+    def mark_sending(self, epoch: int) -> bool:
+        """Note that a send is about to happen."""
+        return self.db.write(lambda tx: tx.execute(MARK_SENDING, epoch=epoch)) > 0
+
+    def renew(self, epochs: Sequence[int], lease: timedelta) -> frozenset[int]:
+        """Prolong claims."""
+        return self.db.write(
+            lambda tx: frozenset(row[0] for row in tx.fetch(RENEW, until=tx.now + lease, epochs=list(epochs)))
+        )
+
+    def settle(self, claim: Claim, outcomes: Mapping[int, Outcome] | None = None) -> Settled:
+        """Write what came of the claim's jobs."""
+        arrivals = frozenset(claimed.job.arrival for claimed in claim.jobs)
+        if outcomes is None and self.hot.settle_succeeded(self.db, claim, self._lane(claim.lane).id):
+            return Settled(arrivals, frozenset())
+        return self.db.write(lambda tx: settle.settle(tx, self.hot, claim, outcomes))
+
+    # -- recovery
+    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+        """Take over claims whose lease has run out."""
+        return self.db.write(lambda tx: reports.takeover(tx, self.hot, node, lease, limit))
+
+    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:  # noqa: ARG002
+        """Lease jobs whose executor fell silent."""
+        return self.db.write(lambda tx: reports.lapse(tx, self.hot, lease, limit))
+
+    def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
+        """Write what the probe found."""
+        return self.db.write(lambda tx: reports.resolve(tx, self.hot, lapse, outcomes))
+
+    # -- executors and operators
+    def report(self, reports_: Sequence[Report]) -> list[Reported]:
+        """Apply what executors say."""
+        return self.db.write(lambda tx: reports.report(tx, self.hot, reports_))
+
+    def operate(
+        self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
+    ) -> list[Done]:
+        """Carry out an operator's verb."""
+        return self.db.write(
+            lambda tx: verbs.operate(
+                tx,
+                self.hot,
+                ids,
+                verbs.Order(verb=verb, actor=actor, reason=reason, force=force, now=tx.now),
+            )
+        )
+
+    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
+        """Stop or let go one group."""
+        lane_id = self._lane(lane).id
+        action = "pause_group" if paused else "resume_group"
+        self.db.write(
+            lambda tx: verbs.pause_group(
+                tx,
+                self.hot,
+                lane=lane_id,
+                group=group,
+                paused=paused,
+                note=Audit(tx.now, None, lane_id, actor, action, None, group, reason),
+            )
+        )
+
+    # -- reading
+    def find(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Return the jobs of these ids."""
+        return self.db.read(lambda tx: reading.find(tx, self.hot, ids))
+
+    def timeline(self, id: str) -> Timeline:  # noqa: A002
+        """Return what is on record about one job."""
+        return self.db.read(lambda tx: reading.timeline(tx, id))
+
+    def group(self, lane: str, group: str) -> GroupState | None:
+        """Return one group as the next claim would see it."""
+        return self.db.read(lambda tx: reading.group(tx, lane, group))
+
+    def counts(self) -> dict[tuple[str, JobState], int]:
+        """Return jobs per lane and state."""
+        return self.db.read(reading.counts)
+
+    # -- housekeeping
+    def expire(self, limit: int) -> int:
+        """End pending jobs whose `start_by` has passed."""
+        return self.db.write(lambda tx: reports.expire(tx, self.hot, limit))
+
+    def fold_counts(self) -> int:
+        """Fold counter deltas."""
+        return self.hot.fold_counts(self.db)
+
+    def retire(self, *, slice_rows: int) -> int:
+        """Drop what retention no longer keeps."""
+        dropped = self.hot.retire(self.db, slice_rows)
+
+        def sweep(tx: Tx) -> int:
+            housekeeping.drop_keys(tx, slice_rows)
+            housekeeping.drop_requests(tx, self.hot, slice_rows)
+            return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
+
+        return dropped + self.db.write(sweep)
+
+    def record_tick(self, tick: Tick) -> None:
+        """Keep a pass's figures."""
+        self.db.write(lambda tx: nodes.record_tick(tx, tick))
+
+    # -- nodes and the leader
+    def register_node(self, name: str) -> int:
+        """Return a number nobody had before."""
+        return self.db.write(lambda tx: nodes.register_node(tx, name))
+
+    def beat(self, node: int) -> None:
+        """Note that the node is alive."""
+        if not self.db.write(lambda tx: nodes.beat(tx, node)):
+            raise NotFound("node", str(node))
+
+    def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
+        """Become holder of a role."""
+        return self.db.write(lambda tx: nodes.elect(tx, role, node, ttl))
+
+    def extend_term(self, role: str, term: Term, ttl: timedelta) -> Term | None:
+        """Prolong exactly this term."""
+        return self.db.write(lambda tx: nodes.extend_term(tx, role, term, ttl))
+
+    def resign(self, role: str, term: Term) -> bool:
+        """End exactly this term now."""
+        return self.db.write(lambda tx: nodes.resign(tx, role, term))

@@ -1,0 +1,166 @@
+"""Operators' verbs: carried out now, left as a request with the holder, or refused with the reason."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from penstock.domain.job import Audit, Live
+from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
+from penstock.domain.settlement import Landing, moved
+from penstock.domain.states import Effect, JobState, Move, Verb, answer
+from penstock.ports.store import Done
+from penstock.stores.sql.database import Tx
+from penstock.stores.sql.hotpath import HotPath
+from penstock.stores.sql.reading import Ended, Found, arrivals_of, locate
+from penstock.stores.sql.reports import REMOVE, wake_groups
+from penstock.stores.sql.rows import AUDIT_COLUMNS
+from penstock.stores.sql.settle import FORGET, write
+
+REQUEST = """
+    ON CONFLICT (arrival) DO UPDATE SET verb = excluded.verb, actor = excluded.actor,
+       reason = excluded.reason, at = excluded.at"""
+UNBURY = "DELETE FROM penstock.dead WHERE arrival = ANY(:arrivals)"
+UNWRITE = "DELETE FROM penstock.history WHERE arrival = ANY(:arrivals)"
+EARLIEST_DEAD = """
+    UPDATE penstock.groups SET
+      dead_seq = (SELECT d.seq FROM penstock.dead d WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
+                   ORDER BY d.seq, d.arrival LIMIT 1),
+      dead_arrival = (SELECT d.arrival FROM penstock.dead d WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
+                       ORDER BY d.seq, d.arrival LIMIT 1)
+     WHERE lane = :lane AND grp = :grp"""
+_WENT = "lane = :lane AND grp = :grp AND (ord < 0 OR state = 10)"
+WENT_LIVE = f"""
+    SELECT ord, arrival FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND ord < 0 AND mode <> 0"""  # noqa: S608
+WENT_DEAD = f"SELECT ord, arrival FROM penstock.dead WHERE mode <> 0 AND {_WENT}"  # noqa: S608
+WENT_OLD = f"SELECT ord, arrival FROM penstock.history WHERE {_WENT}"  # noqa: S608
+CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
+PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
+assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a verb on a batch of jobs comes to, before anything is written."""
+
+    rows: list[Live] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    landings: list[Landing] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
+    audit: list[Audit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Who wants what, and why."""
+
+    verb: Verb
+    actor: str
+    reason: str
+    force: bool
+    now: datetime
+
+
+def operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> list[Done]:
+    """Carry out the verb on each job; one that is named twice is taken in turn."""
+    answers: dict[int, Done] = {}
+    waiting = list(enumerate(ids))
+    while waiting:
+        turn: dict[str, int] = {}
+        for index, id_ in waiting:
+            turn.setdefault(id_, index)
+        done = _operate(tx, hot, list(turn), order)
+        answers |= {turn[id_]: answer for id_, answer in done.items()}
+        waiting = [entry for entry in waiting if entry[0] not in answers]
+    return [answers[index] for index in range(len(ids))]
+
+
+def _operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> dict[str, Done]:
+    arrivals = arrivals_of(tx, ids)
+    found = locate(tx, hot, arrivals.values(), lock=True)
+    plan, done = Plan(), dict[str, Done]()
+    for id_ in ids:
+        arrival = arrivals.get(id_)
+        row = None if arrival is None else found.row(arrival)
+        if row is None:
+            done[id_] = Done(Effect.REFUSED, None, "no such job")
+        else:
+            done[id_] = _decide(tx, hot, row, found, order, plan)
+    _carry_out(tx, hot, plan, order)
+    return done
+
+
+def pause_group(tx: Tx, hot: HotPath, *, lane: int, group: str, paused: bool, note: Audit) -> None:
+    """Stop or let go one group."""
+    tx.insert("groups", ("lane", "grp", "paused"), [(lane, group, paused)], on_conflict=PAUSE)
+    tx.insert("audit", AUDIT_COLUMNS, [note])
+    hot.wake(tx, lane, [group])
+
+
+def _decide(tx: Tx, hot: HotPath, row: Live, found: Found, order: Order, plan: Plan) -> Done:  # noqa: PLR0913
+    state, verb = JobState(row.state), order.verb
+    if verb is Verb.EDIT:
+        return Done(Effect.REFUSED, state, "edits need the new values")
+    what = answer(verb, state, force=order.force)
+    if what.effect is Effect.REFUSED:
+        return Done(Effect.REFUSED, state, f"{verb} does nothing to a job that is {state.label}")
+    if what.effect is Effect.REQUESTED or what.move is None:
+        plan.requests.append(row.arrival)
+        plan.audit.append(_note(row, row, order))
+        return Done(Effect.REQUESTED, state, "its holder is asked")
+    if what.move is Move.REPLAY and not order.force and (gone := gone_behind(tx, hot, row)):
+        jobs = "job" if gone == 1 else "jobs"
+        return Done(Effect.REFUSED, state, f"{gone} {jobs} behind it in its group went already")
+    after = moved(row, verb, what.move, now=order.now)
+    ended = found.ended(row.arrival)
+    (plan.rows.append(row) if ended is None else plan.ended.append(ended))
+    plan.landings.append(Landing(after, error=ended.error if ended else None))
+    plan.audit.append(_note(row, after, order))
+    return Done(Effect.NOW, JobState(after.state))
+
+
+def _carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
+    before = Counter((job.lane, int(job.state)) for job in [*plan.rows, *(end.job for end in plan.ended)])
+    touched = [*plan.rows, *(end.job for end in plan.ended)]
+    if plan.rows:
+        tx.execute(REMOVE, arrivals=[row.arrival for row in plan.rows])
+    if plan.ended:
+        arrivals = [end.job.arrival for end in plan.ended]
+        tx.execute(UNBURY, arrivals=arrivals)
+        tx.execute(UNWRITE, arrivals=arrivals)
+    if plan.landings:
+        write(tx, hot, plan.landings, before=before, requests={}, now=order.now)
+        tx.execute(FORGET, arrivals=[job.arrival for job in touched])
+        freed = {(end.job.lane, end.job.grp) for end in plan.ended if end.job.grp is not None}
+        for lane, group in sorted(freed):
+            tx.execute(EARLIEST_DEAD, lane=lane, grp=group)
+        wake_groups(tx, hot, touched)
+    rows = [(arrival, order.verb, order.actor, order.reason, order.now) for arrival in plan.requests]
+    tx.insert("requests", ("arrival", "verb", "actor", "reason", "at"), rows, on_conflict=REQUEST)
+    tx.insert("audit", AUDIT_COLUMNS, plan.audit)
+
+
+def gone_behind(tx: Tx, hot: HotPath, row: Live) -> int:
+    """Return how many jobs behind this one in its group were sent, or are being sent."""
+    if not Mode(row.mode).ordered:
+        return 0
+    params = {"lane": row.lane, "grp": row.grp}
+    went = {Place(sequence_of(o), a) for sql in (WENT_LIVE, WENT_DEAD, WENT_OLD) for o, a in tx.fetch(sql, **params)}
+    for (epoch,) in tx.fetch(CLAIM_OF, **params):
+        claim = hot.claim_row(tx, epoch, lock=False)
+        jobs = claim.jobs if claim is not None else ()
+        went |= {Place(sequence_of(job.ord), job.arrival) for job in jobs if job.grp == row.grp}
+    return sum(1 for place in went if place > Place(sequence_of(row.ord), row.arrival))
+
+
+def _note(before: Live, after: Live, order: Order) -> Audit:
+    return Audit(
+        order.now,
+        after.arrival,
+        after.lane,
+        order.actor,
+        order.verb,
+        JobState(before.state).label,
+        JobState(after.state).label,
+        order.reason,
+    )

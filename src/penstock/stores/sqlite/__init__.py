@@ -1,0 +1,1 @@
+"""Penstock on SQLite: one file, one machine."""

@@ -1,0 +1,238 @@
+"""SQLite connections: one writer behind a lock, readers apart, a transaction is a closure.
+
+`journal_mode=WAL` lets readers go on while the writer writes; `synchronous=FULL` makes a commit durable when
+it returns. SQLite has one writer at a time, in this process and in all others: a caller that leaves a
+transaction open makes everybody else wait, up to `busy_timeout`, after which StoreUnavailable is raised and
+the call can be repeated.
+"""
+
+import json
+import re
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+from penstock.domain.job import Live
+from penstock.errors import StoreError, StoreUnavailable
+from penstock.stores.sql.database import Row
+from penstock.stores.sqlite.times import at_us, from_us, to_us
+
+T = TypeVar("T")
+BUSY_TIMEOUT_S: Final = 10.0
+MIN_VERSION: Final = (3, 35, 0)
+_ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
+_LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?\s*$")
+
+
+@lru_cache(maxsize=512)
+def compiled(sql: str) -> str:
+    """Turn a shared statement into SQLite's form."""
+    sql = _LOCK.sub("", sql.rstrip())
+    sql = _ANY.sub(r"IN (SELECT value FROM json_each(\1))", sql)
+    return sql.replace("penstock.", "penstock_")
+
+
+def encoded(value: object) -> object:
+    """Turn a parameter into what SQLite stores."""
+    if isinstance(value, datetime):
+        return to_us(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return json.dumps([encoded(item) for item in value])
+    return value
+
+
+class SqliteTx:
+    """One transaction on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], datetime]) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._now: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The injected clock, read once per transaction."""
+        if self._now is None:
+            self._now = self._clock()
+        return self._now
+
+    def fetch(self, sql: str, **params: object) -> list[Row]:
+        """Run a shared statement and return its rows."""
+        return self._run(sql, params).fetchall()
+
+    def execute(self, sql: str, **params: object) -> int:
+        """Run a shared statement and return how many rows it touched."""
+        return self._run(sql, params).rowcount
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, on_conflict: str = ""
+    ) -> None:
+        """Insert the rows with one prepared statement."""
+        if rows:
+            names, marks = ",".join(columns), ",".join("?" * len(columns))
+            sql = f"INSERT INTO penstock_{table} AS t ({names}) VALUES ({marks}) {on_conflict}"  # noqa: S608
+            self.connection.executemany(sql, ([encoded(value) for value in row] for row in rows))
+
+    def script(self, sql: str) -> None:
+        """Run several statements, inside the transaction (executescript would commit it)."""
+        for statement in statements(sql):
+            self.connection.execute(statement)
+
+    def time(self, value: Any) -> datetime | None:
+        """Read a time column."""
+        return from_us(value)
+
+    def live(self, row: Sequence[Any]) -> Live:
+        """Read the columns of a live row."""
+        return live(row)
+
+    def _run(self, sql: str, params: Mapping[str, object]) -> sqlite3.Cursor:
+        return self.connection.execute(compiled(sql), {name: encoded(value) for name, value in params.items()})
+
+
+def live(row: Sequence[Any]) -> Live:
+    """Read the columns of a live row."""
+    return Live(
+        *row[:8],
+        at_us(row[8]),
+        from_us(row[9]),
+        row[10],
+        row[11],
+        row[12],
+        bool(row[13]),
+        *row[14:17],
+        bool(row[17]),
+        row[18],
+        row[19],
+        from_us(row[20]),
+        from_us(row[21]),
+        from_us(row[22]),
+        from_us(row[23]),
+        row[24],
+        row[25],
+    )
+
+
+def statements(script: str) -> Iterable[str]:
+    """Split a script at the semicolons that end a statement (a trigger's body holds some that do not)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
+
+
+class SqliteDatabase:
+    """One database file (or `:memory:`), shared by the threads of a process."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], datetime],
+        busy_timeout: float = BUSY_TIMEOUT_S,
+        trace: Callable[[str], None] | None = None,
+    ) -> None:
+        if sqlite3.sqlite_version_info < MIN_VERSION:
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Penstock needs 3.35 or newer")
+        self._path = str(path)
+        self._clock = clock
+        self._timeout = busy_timeout
+        self._trace = trace
+        self._lock = threading.RLock()
+        self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._writer = self._connect()
+
+    def write(self, work: Callable[[SqliteTx], T]) -> T:
+        """Run the closure between BEGIN IMMEDIATE and COMMIT; nothing of it stays if it raises."""
+        with self._lock, translated("write"):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(SqliteTx(self._writer, self._clock))
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            return result
+
+    def read(self, work: Callable[[SqliteTx], T]) -> T:
+        """Run the closure on one snapshot, beside the writer."""
+        if self._path == ":memory:":
+            with self._lock:
+                return work(SqliteTx(self._writer, self._clock))
+        with self._reader() as connection, translated("read"):
+            connection.execute("BEGIN")
+            try:
+                return work(SqliteTx(connection, self._clock))
+            finally:
+                connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            self._writer.close()
+        while True:
+            try:
+                self._readers.get_nowait().close()
+            except Empty:
+                return
+
+    @contextmanager
+    def _reader(self) -> Iterable[sqlite3.Connection]:
+        try:
+            connection = self._readers.get_nowait()
+        except Empty:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            self._readers.put(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        with translated("connect"):
+            connection = sqlite3.connect(
+                self._path,
+                timeout=self._timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+            if self._trace is not None:
+                connection.set_trace_callback(self._trace)
+            return connection
+
+
+PRAGMAS: Final = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=OFF",
+    "cache_size=-65536",
+    "temp_store=MEMORY",
+    "recursive_triggers=OFF",
+)
+_TRANSIENT: Final = ("locked", "busy", "unable to open", "disk I/O", "readonly", "full")
+
+
+@contextmanager
+def translated(operation: str) -> Iterable[None]:
+    """Name the errors that pass by themselves; leave bugs as they are."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if any(word in str(error) for word in _TRANSIENT):
+            raise StoreUnavailable(f"{operation} ({error})") from error
+        raise

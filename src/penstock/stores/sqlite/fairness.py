@@ -1,0 +1,81 @@
+"""Which due jobs and ready groups a claim takes: a fair share of each tenant's, then the oldest."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from penstock.stores.sql.turns import Turns
+
+# A loose index scan: each step jumps to the first entry of the next tenant, which is its oldest.
+_TENANTS: Final = """
+    WITH RECURSIVE t (tenant, due, n) AS (
+      SELECT * FROM (SELECT tenant, {due}, 1 FROM {table} INDEXED BY {index}
+                      WHERE lane = :lane AND {where} AND tenant > :after ORDER BY tenant, {due} LIMIT 1)
+      UNION ALL
+      SELECT (SELECT tenant FROM {table} INDEXED BY {index}
+               WHERE lane = :lane AND {where} AND tenant > t.tenant ORDER BY tenant LIMIT 1),
+             (SELECT {due} FROM {table} INDEXED BY {index}
+               WHERE lane = :lane AND {where} AND tenant > t.tenant ORDER BY tenant, {due} LIMIT 1), n + 1
+        FROM t WHERE t.tenant IS NOT NULL AND n < :visits)
+    SELECT tenant, due <= :until FROM t WHERE tenant IS NOT NULL"""
+_JOB: Final = "mode = 0 AND state = 1"
+_GROUP: Final = "claim IS NULL AND NOT paused AND next_at IS NOT NULL"
+
+
+class Pick(NamedTuple):
+    """The statements of one kind of pick."""
+
+    column: str
+    tenants: str
+    of_tenant: str
+    oldest: str
+
+
+def _pick_of(table: str, column: str, due: str, where: str, indexes: tuple[str, str]) -> Pick:
+    by_due, by_tenant = indexes
+    tie = "arrival" if column == "arrival" else "grp"
+    chosen = f"lane = :lane AND {where} AND {due} <= :until"
+    return Pick(
+        column,
+        _TENANTS.format(due=due, table=table, index=by_tenant, where=f"{where} AND tenant IS NOT NULL"),
+        f"""SELECT {column} FROM {table} INDEXED BY {by_tenant}
+             WHERE {chosen} AND tenant IS NOT NULL AND tenant = :tenant
+             ORDER BY {due}, {tie} LIMIT :n""",  # noqa: S608
+        f"""SELECT {column} FROM {table} INDEXED BY {by_due}
+             WHERE {chosen} {{more}} ORDER BY {due}, {tie} LIMIT :n""",  # noqa: S608
+    )
+
+
+JOBS: Final = _pick_of(
+    "penstock_jobs", "arrival", "due_at", _JOB, ("penstock_jobs_due", "penstock_jobs_tenant")
+)
+GROUPS: Final = _pick_of(
+    "penstock_groups", "grp", "next_at", _GROUP, ("penstock_groups_ready", "penstock_groups_tenant")
+)
+
+
+def picked(
+    connection: sqlite3.Connection, turns: Turns, pick: Pick, *, lane: int, until: int, limit: int
+) -> Sequence[Any]:
+    """Return the arrivals of due jobs, or the names of ready groups, to take."""
+    params = {"lane": lane, "until": until}
+    nobody = pick.oldest.format(more="AND tenant IS NULL")
+
+    def walk(after: str, visits: int) -> list[tuple[str, bool]]:
+        return connection.execute(pick.tenants, {**params, "after": after, "visits": visits}).fetchall()
+
+    def nobody_waits() -> bool:
+        return connection.execute(nobody, {**params, "n": 1}).fetchone() is not None
+
+    tenants = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
+    chosen: list[Any] = []
+    for tenant in tenants:
+        share = {**params, "tenant": tenant, "n": max(1, limit // len(tenants))}
+        rows = connection.execute(nobody if tenant is None else pick.of_tenant, share)
+        chosen += [row[0] for row in rows]
+    if len(chosen) < limit:
+        more = f"AND {pick.column} NOT IN (SELECT value FROM json_each(:chosen))" if chosen else ""
+        rest = {**params, "n": limit - len(chosen), "chosen": json.dumps(chosen)}
+        chosen += [row[0] for row in connection.execute(pick.oldest.format(more=more), rest)]
+    return chosen
