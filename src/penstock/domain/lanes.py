@@ -21,6 +21,7 @@ from penstock.errors import InvalidSetting
 RETENTION_DAYS: Final[Mapping[str, int]] = MappingProxyType(
     {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365}
 )
+MAX_INT: Final = 2_147_483_647  # what every database's plain integer column holds
 _MISFIRE: Final = re.compile(r"send_now|skip_after\((.+)\)")
 
 
@@ -136,12 +137,16 @@ def _int(setting: Setting, value: object) -> int:
         raise TypeError("write a whole number")
     if value < setting.least:
         raise ValueError(f"must be at least {setting.least}")
+    if value > MAX_INT:
+        raise ValueError(f"must be at most {MAX_INT}")
     return value
 
 
 def _text(_: Setting, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("write a text that is not empty")
+    if "\0" in value:
+        raise ValueError("remove the NUL character, no database stores it in text")
     return value
 
 
