@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -91,6 +92,25 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     result = run()
 
     assert (result.exit_code, "upgrade penstock" in result.output) == (1, True)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "penstock.db").write_text("Dear diary, " * 100)
+
+    result = run()
+
+    assert (result.exit_code, "file is not a database" in result.output) == (1, True)
+
+
+def test_a_user_without_the_right_is_refused_in_the_words_of_the_database(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE guest LOGIN")
+        try:
+            result = run("--store", postgres_url.replace("postgres@", "guest@"))
+        finally:
+            admin.execute("DROP ROLE guest")
+
+    assert (result.exit_code, "permission denied for database" in result.output) == (1, True)
 
 
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

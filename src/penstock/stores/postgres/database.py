@@ -18,7 +18,7 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from penstock.domain.job import Live
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.sql.database import Row
 
@@ -150,5 +150,7 @@ def translated(operation: str) -> Iterator[None]:
         yield
     except (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable):
         raise
+    except pg.InsufficientPrivilege as error:
+        raise StoreError(f"the database refuses this user: {error.diag.message_primary}") from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         raise StoreUnavailable(f"{operation} ({error})") from error

@@ -236,3 +236,8 @@ def translated(operation: str) -> Iterable[None]:
         if any(word in str(error) for word in _TRANSIENT):
             raise StoreUnavailable(f"{operation} ({error})") from error
         raise
+    except sqlite3.DatabaseError as error:
+        # Of its own class when the file is damaged or none of SQLite's: waiting will not help.
+        if type(error) is sqlite3.DatabaseError:
+            raise StoreError(f"cannot {operation}: {error}") from error
+        raise
