@@ -153,13 +153,9 @@ class MemoryStore:
     ) -> list[Done]:
         """Carry out an operator's verb on each job, one after the other."""
         with self._lock:
-            now = self.now()
-            return [
-                operating.operate(
-                    self._tables, verb, job_id, actor=actor, reason=reason, force=force, now=now
-                )
-                for job_id in ids
-            ]
+            return operating.operate(
+                self._tables, verb, ids, actor=actor, reason=reason, force=force, now=self.now()
+            )
 
     def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
         """Stop or let go one ordered group."""

@@ -91,6 +91,31 @@ class ReplayTests:
         assert operate(store, Verb.RETRY, first, force=True).effect is Effect.NOW
         assert state(store, rest[0]) is S.SUCCEEDED
 
+    def test_jobs_replayed_by_one_call_go_again_in_order(self, store: Store) -> None:
+        """They are not in each other's way, in whichever order they are named."""
+        put_lane(store, mode="next_on_error")
+        for backwards in (False, True):
+            job_ids = enqueue(store, *(job(group="g") for _ in range(3)))
+            for _ in job_ids:
+                settle(store, some(claim_groups(store)), Dead(Reason.PERMANENT))
+            named = job_ids[::-1] if backwards else job_ids
+            done = store.operate(Verb.RETRY, named, actor="ops", reason="because")
+
+            assert [each.effect for each in done] == [Effect.NOW] * 3
+            assert drain(store) == job_ids
+
+    def test_jobs_replayed_by_one_call_still_look_at_the_others(self, store: Store) -> None:
+        """One that went behind all of them is in the way of all of them."""
+        put_lane(store, mode="next_on_error")
+        [a, b, _] = enqueue(store, *(job(group="g") for _ in range(3)))
+        for _ in range(2):
+            settle(store, some(claim_groups(store)), Dead(Reason.PERMANENT))
+        drain(store)
+        done = store.operate(Verb.RETRY, [a, b], actor="ops", reason="because")
+
+        assert [each.effect for each in done] == [Effect.REFUSED] * 2
+        assert all("1" in each.text for each in done)
+
     def test_a_replay_with_only_unsent_jobs_behind_it_is_fine(self, store: Store) -> None:
         """Nobody went before it: pending, held, cancelled and expired ones were never sent."""
         put_lane(store)
