@@ -5,7 +5,8 @@ to call from several threads. Methods are synchronous: asyncio code reaches them
 is a thread pool in production and runs them inline in simulation. A call that could not be carried out
 raises StoreUnavailable; its effect is then unknown and every write is safe to repeat or to leave.
 
-Fencing: every write for a claim names its epoch. A write that finds the claim gone changes nothing and says so.
+Fencing: every write for a claim names its epoch. A write that finds the claim gone changes nothing, and says
+so.
 """
 
 from collections.abc import Mapping, Sequence

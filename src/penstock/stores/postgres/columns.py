@@ -10,7 +10,7 @@ _BY_TYPE: Final = {
     "timestamptz": "due_at start_by finish_by run_at created_at deadline claimed_at sent_at started_at"
     " finished_at ended_at at",
     "bytea": "hash",
-    "text": "id message_group grp tenant key target headers pool entity version event correlation payload reason"
-    " receipt error result outcome actor action before after verb",
+    "text": "id message_group grp tenant key target headers pool entity version event correlation payload"
+    " reason receipt error result outcome actor action before after verb",
 }
 TYPES: Final = {column: kind for kind, columns in _BY_TYPE.items() for column in columns.split()}

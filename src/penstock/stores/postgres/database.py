@@ -42,7 +42,7 @@ def compiled(sql: str) -> str:
 def insert_sql(table: str, columns: tuple[str, ...], on_conflict: str) -> str:
     """Return an INSERT that takes one array per column."""
     names, arrays = ",".join(columns), ",".join(f"%s::{TYPES[column]}[]" for column in columns)
-    return f"INSERT INTO penstock.{table} AS t ({names}) SELECT * FROM unnest({arrays}) {on_conflict}"  # noqa: S608
+    return f"INSERT INTO penstock.{table} AS t ({names}) SELECT * FROM unnest({arrays}) {on_conflict}"
 
 
 class PostgresTx:
@@ -80,7 +80,7 @@ class PostgresTx:
         """Run several statements."""
         self.connection.execute(sql.encode(), prepare=False)
 
-    def time(self, value: Any) -> datetime | None:
+    def time(self, value: datetime | None) -> datetime | None:
         """Read a time column: psycopg has done it."""
         return value
 

@@ -19,7 +19,7 @@ def shares(
     params = {"lane": lane, "ahead": ahead}
 
     def walk(after: str, visits: int) -> list[tuple[str, bool]]:
-        return tx.cursor.execute(tenants_sql, {**params, "after": after, "visits": visits}).fetchall()  # type: ignore[return-value]
+        return tx.cursor.execute(tenants_sql, {**params, "after": after, "visits": visits}).fetchall()
 
     def nobody() -> bool:
         return bool(tx.cursor.execute(nobody_sql, params).fetchall()[0][0])

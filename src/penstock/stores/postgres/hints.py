@@ -33,7 +33,11 @@ class Hints:
     def low(self, key: int) -> Any:  # noqa: ANN401 - a time or a number, as the caller counts
         """Return where to start looking."""
         hint = self._hints.get(key)
-        return hint.low if hint is not None and hint.low is not None and self._clock() < hint.until else self._ever
+        return (
+            hint.low
+            if hint is not None and hint.low is not None and self._clock() < hint.until
+            else self._ever
+        )
 
     def looked(self, key: int, *, low: object, started: float, rows: int, last: object) -> None:
         """Note what a look cost and where it ended."""

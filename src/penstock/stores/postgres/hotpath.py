@@ -42,7 +42,6 @@ class PostgresHotPath:
 
     def claim(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""
-
         return db.single(lambda tx: self._claim(tx, ask, lane))
 
     def claim_groups(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
@@ -71,7 +70,10 @@ class PostgresHotPath:
         rows = tx.cursor.execute(sql.LOCKED_CLAIM if lock else sql.CLAIM_ROW, {"epoch": epoch}).fetchall()
         if not rows:
             return None
-        (lane, node, claimed_at, lease_until, takeovers, groups, sending, settled), arrays = rows[0][:8], rows[0][8:]
+        (lane, node, claimed_at, lease_until, takeovers, groups, sending, settled), arrays = (
+            rows[0][:8],
+            rows[0][8:],
+        )
         jobs = tuple(
             _live(lane, values, epoch=epoch, node=node, claimed_at=claimed_at)
             for values in zip(*_filled(arrays), strict=True)
@@ -81,7 +83,7 @@ class PostgresHotPath:
 
     def claims_of(self, tx: PostgresTx, arrivals: Sequence[int]) -> dict[int, int]:
         """Return the epoch of the claim that holds each arrival; claims are few, their rows are looked through."""
-        return dict(tx.cursor.execute(sql.CLAIMS_OF, {"arrivals": list(arrivals)}).fetchall())  # type: ignore[arg-type]
+        return dict(tx.cursor.execute(sql.CLAIMS_OF, {"arrivals": list(arrivals)}).fetchall())
 
     def lapsed_claims(self, tx: PostgresTx, limit: int) -> list[int]:
         """Lock claims whose lease ran out."""
@@ -159,7 +161,9 @@ class PostgresHotPath:
             if not leased:
                 return None
             epoch, groups = leased[0][0], [row[1] for row in leased]
-            rows = tx.cursor.execute(sql.RUNS, params | {"epoch": epoch, "groups": groups, "run": ask.run}).fetchall()
+            rows = tx.cursor.execute(
+                sql.RUNS, params | {"epoch": epoch, "groups": groups, "run": ask.run}
+            ).fetchall()
             found = {row[sql.GRP] for row in rows}
             # A mark may have been too early: such a group is put right and, if nothing else came, others looked at.
             vain = sorted(group for group in groups if group not in found)

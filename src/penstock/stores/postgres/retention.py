@@ -1,24 +1,23 @@
 """Days come and go: partitions are made ahead and dropped whole.
 
-`DETACH .. CONCURRENTLY` waits for transactions that still use the parent without making anybody wait for it; if
-it cannot finish in time it is finished at the next round. A context outlives every row that names it.
+`DETACH .. CONCURRENTLY` waits for transactions that still use the parent without making anybody wait for it;
+if it cannot finish in time it is finished at the next round. A context outlives every row that names it.
 """
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from psycopg import errors as pg
 from psycopg import sql
 
 from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
+from penstock.stores.sql.database import Row
 
 PARTITIONS: Final = """
     SELECT c.relname, i.inhdetachpending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
      WHERE i.inhparent = :parent::regclass"""
-ORPHANS: Final = """
-    SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = 'penstock' AND c.relkind = 'r' AND NOT c.relispartition"""
 IN_USE: Final = """
     SELECT EXISTS (SELECT FROM penstock.jobs WHERE arrival >= :low AND arrival < :high AND keep = :keep)
         OR EXISTS (SELECT FROM penstock.dead WHERE arrival >= :low AND arrival < :high AND keep = :keep)
@@ -37,11 +36,15 @@ def retire(db: PostgresDatabase) -> int:
     today = db.read(lambda tx: tx.now).astimezone(UTC).date()
     dropped = 0
     for parent in PARENTS:
-        rows = db.read(lambda tx, parent=parent: tx.fetch(PARTITIONS, parent=f"penstock.{parent}"))
-        for name, pending in sorted(rows):
-            if _over(name, today) and (parent == "history" or not db.read(lambda tx, n=name: _in_use(tx, n))):
-                dropped += db.single(lambda tx, n=name, p=parent, f=pending: _drop(tx, p, n, finish=f))
+        rows = db.read(partial(_partitions, parent=parent))
+        for name, pending in rows:
+            if _over(name, today) and (parent == "history" or not db.read(partial(_in_use, name=name))):
+                dropped += db.single(partial(_drop, parent=parent, name=name, finish=pending))
     return dropped
+
+
+def _partitions(tx: PostgresTx, parent: str) -> list[Row]:
+    return sorted(tx.fetch(PARTITIONS, parent=f"penstock.{parent}"))
 
 
 def _parts(name: str) -> tuple[int, date, date]:
@@ -49,7 +52,7 @@ def _parts(name: str) -> tuple[int, date, date]:
     assert match is not None, name  # noqa: S101
     keep = int(match[2])
     first = datetime.strptime(match[3], "%Y%m%d").replace(tzinfo=UTC).date()
-    span = 30 if keep >= 365 else 7 if keep >= 90 else 1  # noqa: PLR2004 - as penstock.prepare_class says
+    span = 30 if keep >= 365 else 7 if keep >= 90 else 1
     return keep, first, first + timedelta(days=span)
 
 
@@ -73,7 +76,9 @@ def _drop(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> int:
     tx.connection.execute("SET statement_timeout = '5s'")
     try:
         tx.connection.execute(detach, prepare=False)
-        tx.connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("penstock", name)), prepare=False)
+        tx.connection.execute(
+            sql.SQL("DROP TABLE {}").format(sql.Identifier("penstock", name)), prepare=False
+        )
     except (pg.QueryCanceled, pg.LockNotAvailable):
         return 0
     finally:

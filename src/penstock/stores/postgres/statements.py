@@ -36,7 +36,7 @@ _AGGREGATES: Final = ", ".join(
 _OPEN_CLAIM: Final = f"""
     INSERT INTO penstock.claims (id, lane, node, lease_until, groups, {", ".join(_ARRAYS)})
     SELECT {{epoch}}, %(lane)s::int, %(node)s::int, now() + %(lease)s::interval, {{groups}}, {_AGGREGATES}
-      FROM (SELECT * FROM d ORDER BY {{order}}) d HAVING count(*) > 0"""  # noqa: S608
+      FROM (SELECT * FROM d ORDER BY {{order}}) d HAVING count(*) > 0"""
 _COUNT: Final = """
     INSERT INTO penstock.count_deltas (lane, state, n)
     SELECT %(lane)s::int, v.state, v.n FROM (SELECT count(*)::int AS n FROM d) q
@@ -45,7 +45,7 @@ _COUNT: Final = """
 _RESULT: Final = f"""
     SELECT {{epoch}} AS epoch, now() AS claimed_at, {_TAKEN}, {_CONTEXT}
       FROM d LEFT JOIN LATERAL (
-        SELECT * FROM penstock.contexts x WHERE x.keep = d.keep AND x.arrival = d.arrival OFFSET 0) x ON true"""  # noqa: S608
+        SELECT * FROM penstock.contexts x WHERE x.keep = d.keep AND x.arrival = d.arrival OFFSET 0) x ON true"""
 _K: Final = "(SELECT id FROM k)"
 _CLAIM: Final = f"""
     WITH k AS MATERIALIZED (SELECT nextval('penstock.epochs') AS id),
@@ -63,7 +63,7 @@ CLAIM: Final = _CLAIM.format(
     picks="",
     pick=f"""
         SELECT ctid FROM penstock.jobs WHERE {_DUE} AND due_at >= %(low)s::timestamptz AND {_NO_TENANTS}
-         ORDER BY lane, due_at, arrival LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED""",  # noqa: S608
+         ORDER BY lane, due_at, arrival LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED""",
 )
 # Each tenant's oldest first, the same number for all; jobs without a tenant are one tenant; then the oldest.
 _FAIR: Final = """
@@ -97,7 +97,7 @@ _VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
 ENQUEUE: Final = f"""
     INSERT INTO penstock.contexts ({_NAMES})
     SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for _, kind in _ENQUEUED)}) u({_NAMES})
-    ON CONFLICT DO NOTHING RETURNING id"""  # noqa: S608
+    ON CONFLICT DO NOTHING RETURNING id"""
 
 # Wakes become groups' next_at. least() makes this commute with a settle that runs at the same time: a mark may be
 # too early, which costs one look, but never too late. What it says of blocking comes from its own snapshot, and
@@ -134,7 +134,7 @@ LEASE: Final = _LEASE.format(
         SELECT ctid FROM penstock.groups WHERE {_READY} AND NOT EXISTS (SELECT FROM penstock.groups t
            WHERE t.lane = %(lane)s::int AND t.claim IS NULL AND NOT t.paused AND t.next_at IS NOT NULL
              AND t.tenant IS NOT NULL)
-         ORDER BY lane, next_at, grp LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED""",  # noqa: S608
+         ORDER BY lane, next_at, grp LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED""",
 )
 LEASE_FAIR: Final = _LEASE.format(
     picks="," + _FAIR.format(table="groups", where=_READY, order="next_at, grp", lock="NO KEY UPDATE"),
@@ -158,7 +158,7 @@ RUNS: Final = f"""
     d AS (DELETE FROM penstock.jobs WHERE arrival = ANY(ARRAY(SELECT arrival FROM f)) RETURNING *),
     c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
     n AS ({_COUNT})
-    {_RESULT.format(epoch="%(epoch)s::bigint")}"""  # noqa: S608
+    {_RESULT.format(epoch="%(epoch)s::bigint")}"""
 ARRAYS: Final = _ARRAYS
 # A whole claim, untouched so far, all succeeded: straight from its arrays into history.
 SETTLE: Final = f"""
@@ -172,10 +172,10 @@ SETTLE: Final = f"""
            coalesce(u.send, 0) + CASE WHEN coalesce(u.open, false) THEN 0 ELSE 1 END,
            coalesce(u.recoveries, 0), coalesce(u.deferrals, 0), coalesce(u.revision, 0),
            c.lane, 10, c.id, c.node, c.claimed_at, now()
-      FROM c CROSS JOIN LATERAL unnest({", ".join(f"c.{a}" for a in _ARRAYS)}) u({", ".join(TAKEN_COLUMNS)})"""  # noqa: S608
+      FROM c CROSS JOIN LATERAL unnest({", ".join(f"c.{a}" for a in _ARRAYS)}) u({", ".join(TAKEN_COLUMNS)})"""
 CLAIM_ROW: Final = f"""
     SELECT lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, {", ".join(_ARRAYS)}
-      FROM penstock.claims WHERE id = %(epoch)s::bigint"""  # noqa: S608
+      FROM penstock.claims WHERE id = %(epoch)s::bigint"""
 LOCKED_CLAIM: Final = CLAIM_ROW + " FOR UPDATE"
 CLAIMS_OF: Final = """
     SELECT a.arrival, c.id FROM penstock.claims c CROSS JOIN LATERAL unnest(c.arrivals) a(arrival)
@@ -197,7 +197,7 @@ RELEASE_GROUPS: Final = f"""
               SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
                WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds
                ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) j ON true) q
-     WHERE g.lane = %(lane)s::int AND g.grp = q.grp AND g.claim = %(epoch)s::bigint"""  # noqa: S608
+     WHERE g.lane = %(lane)s::int AND g.grp = q.grp AND g.claim = %(epoch)s::bigint"""
 # An empty group goes; a job committed later brings its wake, which makes the group again.
 DROP_EMPTY: Final = """
     DELETE FROM penstock.groups g WHERE lane = %(lane)s::int AND grp = ANY(%(groups)s::text[])
@@ -226,5 +226,5 @@ JOB_TENANTS: Final = _TENANTS.format(table="jobs", due="due_at", where="mode = 0
 GROUP_TENANTS: Final = _TENANTS.format(
     table="groups", due="next_at", where="claim IS NULL AND NOT paused AND next_at IS NOT NULL"
 )
-JOB_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.jobs WHERE {_DUE} AND tenant IS NULL)"  # noqa: S608
-GROUP_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.groups WHERE {_READY} AND tenant IS NULL)"  # noqa: S608
+JOB_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.jobs WHERE {_DUE} AND tenant IS NULL)"
+GROUP_NOBODY: Final = f"SELECT EXISTS (SELECT FROM penstock.groups WHERE {_READY} AND tenant IS NULL)"

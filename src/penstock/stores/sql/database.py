@@ -33,7 +33,7 @@ class Tx(Protocol):
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, on_conflict: str = ""
     ) -> None:
-        """Insert the rows with one statement; nothing when there are none. `t` names the table in a conflict."""
+        """Insert the rows with one statement, if there are any; `t` names the table in a conflict."""
 
     def script(self, sql: str) -> None:
         """Run several statements that take no parameters."""

@@ -1,7 +1,7 @@
 """The way in: check, resolve keys, append.
 
-Nothing here writes a row that another enqueuer writes: contexts, live rows and wakes are appended, and only two
-callers with the same key of the same lane ever wait for each other.
+Nothing here writes a row that another enqueuer writes: contexts, live rows and wakes are appended, and only
+two callers with the same key of the same lane ever wait for each other.
 """
 
 import hashlib
@@ -117,7 +117,9 @@ def _own_keys(
 
     A caller with the same key at the same time makes the insert wait until it commits, and is then the owner.
     """
-    firsts = {key: left[0] for key, indexes in keyed.items() if (left := [i for i in indexes if i in entries])}
+    firsts = {
+        key: left[0] for key, indexes in keyed.items() if (left := [i for i in indexes if i in entries])
+    }
     wanted = {key: Owner(entries[i].id, payload_hash(entries[i].job)) for key, i in sorted(firsts.items())}
     rows = [(*key, *owner, tx.now) for key, owner in wanted.items()]
     tx.insert("keys", KEY_COLUMNS, rows, on_conflict="ON CONFLICT (lane, key) DO NOTHING")
@@ -129,7 +131,9 @@ def _own_keys(
     for key, before in others.items():
         if key not in live:
             found[key] = wanted[key]
-            tx.execute(TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id)
+            tx.execute(
+                TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id
+            )
     for key in firsts:
         for index in keyed[key]:
             if index in entries and entries[index].id != found[key].id:
@@ -149,9 +153,7 @@ def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
     rows = tx.fetch(KEY_TTLS, lanes=sorted({lane for lane, _ in owners}))
     ttls = {row[0]: parse_duration(row[1]) for row in rows}
     ended = ended_at(tx, [owner[0] for owner in owners.values()])
-    return {
-        pair for pair, owner in owners.items() if _within(ended.get(owner[0]), ttls[pair[0]], now=tx.now)
-    }
+    return {pair for pair, owner in owners.items() if _within(ended.get(owner[0]), ttls[pair[0]], now=tx.now)}
 
 
 def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:

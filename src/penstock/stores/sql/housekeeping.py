@@ -10,7 +10,7 @@ from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.verbs import EARLIEST_DEAD
 
 LANES: Final = "SELECT id, dead_retention FROM penstock.lanes ORDER BY id"
-# A dead job blocks while an ordered job of its group lives, even one it does not stop now: modes may be mixed.
+# A dead job is kept while an ordered job of its group lives, even one it does not stop: modes may be mixed.
 OLD_DEAD: Final = """
     SELECT d.arrival, d.grp FROM penstock.dead d
      WHERE d.lane = :lane AND d.finished_at < :before
@@ -24,7 +24,8 @@ OLD_KEYS: Final = "SELECT lane, key, id, hash FROM penstock.keys ORDER BY create
 DROP_KEYS: Final = "DELETE FROM penstock.keys WHERE id = ANY(:ids)"
 IDLE_REQUESTS: Final = """
     SELECT r.arrival FROM penstock.requests r
-     WHERE r.at < :before AND NOT EXISTS (SELECT 1 FROM penstock.jobs j WHERE j.arrival = r.arrival) LIMIT :limit"""
+     WHERE r.at < :before AND NOT EXISTS (SELECT 1 FROM penstock.jobs j WHERE j.arrival = r.arrival)
+     LIMIT :limit"""
 FORGET: Final = "DELETE FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 SETTLED_FOR: Final = timedelta(hours=1)
 
@@ -39,7 +40,7 @@ def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
         rows = tx.fetch(OLD_DEAD, lane=lane, before=before, limit=limit - dropped)
         arrivals = [row[0] for row in rows]
         for table in PER_JOB:
-            tx.execute(f"DELETE FROM penstock.{table} WHERE arrival = ANY(:arrivals)", arrivals=arrivals)  # noqa: S608
+            tx.execute(f"DELETE FROM penstock.{table} WHERE arrival = ANY(:arrivals)", arrivals=arrivals)
         groups = sorted({row[1] for row in rows if row[1] is not None})
         for group in groups:
             tx.execute(EARLIEST_DEAD, lane=lane, grp=group)

@@ -17,25 +17,27 @@ from penstock.stores.sql.rows import CONTEXT_COLUMNS, FINISHED_AS_LIVE, LIVE, LI
 LOOKS: Final = 20
 _ENDED: Final = f"{FINISHED_AS_LIVE}, finished_at, error, result"
 ARRIVALS = "SELECT id, arrival FROM penstock.contexts WHERE id = ANY(:ids)"
-LIVE_ROWS = f"SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) ORDER BY arrival"  # noqa: S608
-DEAD_ROWS = f"SELECT {_ENDED} FROM penstock.dead WHERE arrival = ANY(:arrivals) ORDER BY arrival"  # noqa: S608
-OLD_ROWS = f"SELECT {_ENDED} FROM penstock.history WHERE arrival = ANY(:arrivals)"  # noqa: S608
+LIVE_ROWS = f"SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) ORDER BY arrival"
+DEAD_ROWS = f"SELECT {_ENDED} FROM penstock.dead WHERE arrival = ANY(:arrivals) ORDER BY arrival"
+OLD_ROWS = f"SELECT {_ENDED} FROM penstock.history WHERE arrival = ANY(:arrivals)"
 CONTEXTS = f"""
-    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts WHERE arrival = ANY(:arrivals)"""  # noqa: S608
+    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts WHERE arrival = ANY(:arrivals)"""
 REVISIONS = """
-    SELECT arrival, revision, payload, headers, target FROM penstock.revisions WHERE arrival = ANY(:arrivals)"""
+    SELECT arrival, revision, payload, headers, target FROM penstock.revisions
+     WHERE arrival = ANY(:arrivals)"""
 ERRORS = "SELECT arrival, error FROM penstock.attempts WHERE arrival = ANY(:arrivals) ORDER BY ended_at"
 REQUESTS = "SELECT arrival, verb FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 LANE_NAMES = "SELECT id, name FROM penstock.lanes"
 ATTEMPTS = f"""
-    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE arrival = :arrival ORDER BY ended_at, send"""  # noqa: S608
+    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE arrival = :arrival
+     ORDER BY ended_at, send"""
 AUDIT = f"""
-    SELECT {", ".join(Audit._fields)} FROM penstock.audit WHERE arrival = :arrival ORDER BY id"""  # noqa: S608
+    SELECT {", ".join(Audit._fields)} FROM penstock.audit WHERE arrival = :arrival ORDER BY id"""
 GROUP = """
     SELECT claim, paused, dead_seq, dead_arrival FROM penstock.groups WHERE lane = :lane AND grp = :grp"""
 HEAD = f"""
     SELECT {LIVE} FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND holds
-     ORDER BY lane, grp, ord, arrival LIMIT 1"""  # noqa: S608
+     ORDER BY lane, grp, ord, arrival LIMIT 1"""
 COUNTS = """
     SELECT l.name, c.state, c.n FROM penstock.current_counts c JOIN penstock.lanes l ON l.id = c.lane"""
 
@@ -84,7 +86,7 @@ class Found:
 
 def arrivals_of(tx: Tx, ids: Sequence[str]) -> dict[str, int]:
     """Return the arrivals of these public ids, for those that are known."""
-    return dict(tx.fetch(ARRIVALS, ids=list(ids)))  # type: ignore[arg-type]
+    return {row[0]: row[1] for row in tx.fetch(ARRIVALS, ids=list(ids))}
 
 
 def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Found:
@@ -110,7 +112,7 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
 
 
 def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> dict[int, InClaim]:
-    """Return those that are in a claim; one settled between the look and the lock is somewhere else by now."""
+    """Return those in a claim; one settled between the look and the lock is somewhere else by now."""
     found = {}
     epochs = hot.claims_of(tx, arrivals)
     for epoch in sorted(set(epochs.values())):
@@ -142,9 +144,9 @@ def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
 def _jobs(tx: Tx, arrivals: dict[str, int], rows: dict[int, Live], ended: dict[int, Ended]) -> dict[str, Job]:
     keys = list(rows)
     contexts = contexts_of(tx, rows.values())
-    names: dict[int, str] = dict(tx.fetch(LANE_NAMES))  # type: ignore[arg-type]
+    names = {row[0]: row[1] for row in tx.fetch(LANE_NAMES)}
     errors = {row[0]: row[1] for row in tx.fetch(ERRORS, arrivals=keys)}
-    requests = dict(tx.fetch(REQUESTS, arrivals=keys))  # type: ignore[arg-type]
+    requests = {row[0]: row[1] for row in tx.fetch(REQUESTS, arrivals=keys)}
     jobs = {}
     for id_, arrival in arrivals.items():
         if arrival not in rows:
@@ -178,7 +180,9 @@ def revised(tx: Tx, contexts: dict[int, Context], revisions: dict[int, int]) -> 
         for arrival, revision, *edited in tx.fetch(REVISIONS, arrivals=list(revisions)):
             if revisions[arrival] == revision and arrival in contexts:
                 payload, headers, target = edited
-                contexts[arrival] = contexts[arrival]._replace(payload=payload, headers=headers, target=target)
+                contexts[arrival] = contexts[arrival]._replace(
+                    payload=payload, headers=headers, target=target
+                )
     return contexts
 
 
@@ -188,10 +192,10 @@ def timeline(tx: Tx, id_: str) -> Timeline:
     if arrival is None:
         return Timeline([], [])
     attempts = [
-        Attempt(*row[:6], tx.time(row[6]), *_at(tx, row[7]), row[8], row[9], tx.time(row[10]))
+        Attempt._make([*row[:6], tx.time(row[6]), tx.time(row[7]), row[8], row[9], tx.time(row[10])])
         for row in tx.fetch(ATTEMPTS, arrival=arrival)
     ]
-    audit = [Audit(*_at(tx, row[0]), *row[1:]) for row in tx.fetch(AUDIT, arrival=arrival)]
+    audit = [Audit._make([tx.time(row[0]), *row[1:]]) for row in tx.fetch(AUDIT, arrival=arrival)]
     return Timeline(attempts, audit)
 
 
@@ -222,7 +226,7 @@ def counts(tx: Tx) -> dict[tuple[str, JobState], int]:
 def _ended(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
     width = len(LIVE_COLUMNS)
     return {
-        row[0]: Ended(tx.live(row[:width]), *_at(tx, row[width]), *row[width + 1 :])
+        row[0]: Ended._make([tx.live(row[:width]), tx.time(row[width]), *row[width + 1 :]])
         for row in tx.fetch(sql, arrivals=list(arrivals))
     }
 
@@ -233,9 +237,3 @@ def _context(tx: Tx, row: Row) -> Context:
         index = CONTEXT_COLUMNS.index(column)
         values[index] = tx.time(values[index])
     return Context._make(values)
-
-
-def _at(tx: Tx, value: object) -> tuple[datetime]:
-    at = tx.time(value)
-    assert at is not None  # noqa: S101
-    return (at,)

@@ -19,15 +19,15 @@ from penstock.stores.sql.settle import landed, requests_for, settle_row, write
 REMOVE = "DELETE FROM penstock.jobs WHERE arrival = ANY(:arrivals)"
 SILENT = f"""
     SELECT {LIVE} FROM penstock.jobs WHERE deadline < :now ORDER BY deadline, arrival LIMIT :limit
-       FOR UPDATE SKIP LOCKED"""  # noqa: S608
+       FOR UPDATE SKIP LOCKED"""
 PROBE = "UPDATE penstock.jobs SET epoch = :epoch, deadline = :until WHERE arrival = ANY(:arrivals)"
 OURS = f"""
     SELECT {LIVE} FROM penstock.jobs
-     WHERE arrival = ANY(:arrivals) AND epoch = :epoch AND state = ANY(:states) ORDER BY arrival FOR UPDATE"""  # noqa: S608
+     WHERE arrival = ANY(:arrivals) AND epoch = :epoch AND state = ANY(:states) ORDER BY arrival FOR UPDATE"""
 OVERDUE = f"""
     SELECT {LIVE} FROM penstock.jobs
      WHERE state = 1 AND start_by IS NOT NULL AND start_by < :now ORDER BY start_by, arrival LIMIT :limit
-       FOR UPDATE SKIP LOCKED"""  # noqa: S608
+       FOR UPDATE SKIP LOCKED"""
 TAKE_OVER = """
     UPDATE penstock.claims SET id = :new, node = :node, lease_until = :until, takeovers = takeovers + 1
      WHERE id = :old"""
@@ -56,7 +56,7 @@ def _report(
 ) -> None:
     arrivals = arrivals_of(tx, [word.id for _, word in reports])
     found = locate(tx, hot, arrivals.values(), lock=True)
-    words = {arrivals[word.id]: word for _, word in reports if arrivals.get(word.id) in found}
+    words = {arrivals[word.id]: word for _, word in reports if arrivals.get(word.id, 0) in found}
     requests = requests_for(tx, list(words))
     applied = _report_live(tx, hot, words, found, requests) | _report_claimed(tx, hot, words, found)
     audit = []
@@ -109,7 +109,7 @@ def land_rows(
     return {row.arrival for row in moved}
 
 
-def replace(  # noqa: PLR0913
+def replace(
     tx: Tx,
     hot: HotPath,
     rows: Sequence[Live],
@@ -181,9 +181,7 @@ def _take_over(tx: Tx, hot: HotPath, row: ClaimRow, *, node: int, until: datetim
         hot.lock_groups(tx, row.lane, groups, row.epoch)
         tx.execute(TAKE_OVER_GROUPS, new=epoch, lane=row.lane, groups=groups, old=row.epoch)
     contexts = contexts_of(tx, row.jobs)
-    jobs = tuple(
-        Claimed(job._replace(epoch=epoch, node=node), contexts.get(job.arrival)) for job in row.jobs
-    )
+    jobs = tuple(Claimed(job._replace(epoch=epoch, node=node), contexts.get(job.arrival)) for job in row.jobs)
     settled = frozenset(job.arrival for i, job in enumerate(row.jobs) if row.mask >> i & 1)
     name = tx.fetch(LANE_NAME, lane=row.lane)[0][0]
     return Claim(

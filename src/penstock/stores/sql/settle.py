@@ -77,7 +77,7 @@ def landed(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None) 
         return None
 
 
-def write(  # noqa: PLR0913
+def write(
     tx: Tx,
     hot: HotPath,
     landings: Sequence[Landing],
@@ -119,7 +119,8 @@ def _close(tx: Tx, row: ClaimRow, mask: int) -> None:
 
 def _released(row: ClaimRow, mask: int) -> list[str]:
     """Return the groups of which nothing is open any more."""
-    done, open_ = set(), set()
+    done: set[str | None] = set()
+    open_: set[str | None] = set()
     for position, job in enumerate(row.jobs):
         (done if mask >> position & 1 else open_).add(job.grp)
     return sorted(group for group in done - open_ if group is not None)

@@ -12,7 +12,7 @@ from penstock.domain.states import Effect, JobState, Move, Verb, answer
 from penstock.ports.store import Done
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import HotPath
-from penstock.stores.sql.reading import Ended, Found, arrivals_of, locate
+from penstock.stores.sql.reading import Ended, arrivals_of, locate
 from penstock.stores.sql.reports import REMOVE, wake_groups
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 from penstock.stores.sql.settle import FORGET, write
@@ -26,14 +26,15 @@ EARLIEST_DEAD = """
     UPDATE penstock.groups SET
       dead_seq = (SELECT d.seq FROM penstock.dead d WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
                    ORDER BY d.seq, d.arrival LIMIT 1),
-      dead_arrival = (SELECT d.arrival FROM penstock.dead d WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
+      dead_arrival = (SELECT d.arrival FROM penstock.dead d
+                       WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
                        ORDER BY d.seq, d.arrival LIMIT 1)
      WHERE lane = :lane AND grp = :grp"""
 _WENT = "lane = :lane AND grp = :grp AND (ord < 0 OR state = 10)"
-WENT_LIVE = f"""
-    SELECT ord, arrival FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND ord < 0 AND mode <> 0"""  # noqa: S608
-WENT_DEAD = f"SELECT ord, arrival FROM penstock.dead WHERE mode <> 0 AND {_WENT}"  # noqa: S608
-WENT_OLD = f"SELECT ord, arrival FROM penstock.history WHERE {_WENT}"  # noqa: S608
+WENT_LIVE = """
+    SELECT ord, arrival FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND ord < 0 AND mode <> 0"""
+WENT_DEAD = f"SELECT ord, arrival FROM penstock.dead WHERE mode <> 0 AND {_WENT}"
+WENT_OLD = f"SELECT ord, arrival FROM penstock.history WHERE {_WENT}"
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
@@ -85,7 +86,7 @@ def _operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> dict[str
         if row is None:
             done[id_] = Done(Effect.REFUSED, None, "no such job")
         else:
-            done[id_] = _decide(tx, hot, row, found, order, plan)
+            done[id_] = _decide(tx, hot, row, found.ended(row.arrival), order=order, plan=plan)
     _carry_out(tx, hot, plan, order)
     return done
 
@@ -97,7 +98,7 @@ def pause_group(tx: Tx, hot: HotPath, *, lane: int, group: str, paused: bool, no
     hot.wake(tx, lane, [group])
 
 
-def _decide(tx: Tx, hot: HotPath, row: Live, found: Found, order: Order, plan: Plan) -> Done:  # noqa: PLR0913
+def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Order, plan: Plan) -> Done:
     state, verb = JobState(row.state), order.verb
     if verb is Verb.EDIT:
         return Done(Effect.REFUSED, state, "edits need the new values")
@@ -112,7 +113,6 @@ def _decide(tx: Tx, hot: HotPath, row: Live, found: Found, order: Order, plan: P
         jobs = "job" if gone == 1 else "jobs"
         return Done(Effect.REFUSED, state, f"{gone} {jobs} behind it in its group went already")
     after = moved(row, verb, what.move, now=order.now)
-    ended = found.ended(row.arrival)
     (plan.rows.append(row) if ended is None else plan.ended.append(ended))
     plan.landings.append(Landing(after, error=ended.error if ended else None))
     plan.audit.append(_note(row, after, order))
@@ -145,7 +145,11 @@ def gone_behind(tx: Tx, hot: HotPath, row: Live) -> int:
     if not Mode(row.mode).ordered:
         return 0
     params = {"lane": row.lane, "grp": row.grp}
-    went = {Place(sequence_of(o), a) for sql in (WENT_LIVE, WENT_DEAD, WENT_OLD) for o, a in tx.fetch(sql, **params)}
+    went = {
+        Place(sequence_of(o), a)
+        for sql in (WENT_LIVE, WENT_DEAD, WENT_OLD)
+        for o, a in tx.fetch(sql, **params)
+    }
     for (epoch,) in tx.fetch(CLAIM_OF, **params):
         claim = hot.claim_row(tx, epoch, lock=False)
         jobs = claim.jobs if claim is not None else ()

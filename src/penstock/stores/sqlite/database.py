@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from penstock.domain.job import Live
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.sql.database import Row
-from penstock.stores.sqlite.times import at_us, from_us, to_us
+from penstock.stores.sqlite.times import from_us, to_us
 
 T = TypeVar("T")
 BUSY_TIMEOUT_S: Final = 10.0
@@ -76,7 +76,7 @@ class SqliteTx:
         """Insert the rows with one prepared statement."""
         if rows:
             names, marks = ",".join(columns), ",".join("?" * len(columns))
-            sql = f"INSERT INTO penstock_{table} AS t ({names}) VALUES ({marks}) {on_conflict}"  # noqa: S608
+            sql = f"INSERT INTO penstock_{table} AS t ({names}) VALUES ({marks}) {on_conflict}"
             self.connection.executemany(sql, ([encoded(value) for value in row] for row in rows))
 
     def script(self, sql: str) -> None:
@@ -84,7 +84,7 @@ class SqliteTx:
         for statement in statements(sql):
             self.connection.execute(statement)
 
-    def time(self, value: Any) -> datetime | None:
+    def time(self, value: int | None) -> datetime | None:
         """Read a time column."""
         return from_us(value)
 
@@ -93,30 +93,25 @@ class SqliteTx:
         return live(row)
 
     def _run(self, sql: str, params: Mapping[str, object]) -> sqlite3.Cursor:
-        return self.connection.execute(compiled(sql), {name: encoded(value) for name, value in params.items()})
+        return self.connection.execute(
+            compiled(sql), {name: encoded(value) for name, value in params.items()}
+        )
+
+
+_TIMES: Final = tuple(
+    map(Live._fields.index, ("due_at", "start_by", "claimed_at", "sent_at", "started_at", "deadline"))
+)
+_FLAGS: Final = tuple(map(Live._fields.index, ("open", "holds")))
 
 
 def live(row: Sequence[Any]) -> Live:
     """Read the columns of a live row."""
-    return Live(
-        *row[:8],
-        at_us(row[8]),
-        from_us(row[9]),
-        row[10],
-        row[11],
-        row[12],
-        bool(row[13]),
-        *row[14:17],
-        bool(row[17]),
-        row[18],
-        row[19],
-        from_us(row[20]),
-        from_us(row[21]),
-        from_us(row[22]),
-        from_us(row[23]),
-        row[24],
-        row[25],
-    )
+    values = list(row)
+    for index in _TIMES:
+        values[index] = from_us(values[index])
+    for index in _FLAGS:
+        values[index] = bool(values[index])
+    return Live._make(values)
 
 
 def statements(script: str) -> Iterable[str]:
@@ -190,7 +185,7 @@ class SqliteDatabase:
                 return
 
     @contextmanager
-    def _reader(self) -> Iterable[sqlite3.Connection]:
+    def _reader(self) -> Iterator[sqlite3.Connection]:
         try:
             connection = self._readers.get_nowait()
         except Empty:
@@ -228,7 +223,7 @@ _TRANSIENT: Final = ("locked", "busy", "unable to open", "disk I/O", "readonly",
 
 
 @contextmanager
-def translated(operation: str) -> Iterable[None]:
+def translated(operation: str) -> Iterator[None]:
     """Name the errors that pass by themselves; leave bugs as they are."""
     try:
         yield

@@ -41,9 +41,9 @@ def _pick_of(table: str, column: str, due: str, where: str, indexes: tuple[str, 
         _TENANTS.format(due=due, table=table, index=by_tenant, where=f"{where} AND tenant IS NOT NULL"),
         f"""SELECT {column} FROM {table} INDEXED BY {by_tenant}
              WHERE {chosen} AND tenant IS NOT NULL AND tenant = :tenant
-             ORDER BY {due}, {tie} LIMIT :n""",  # noqa: S608
+             ORDER BY {due}, {tie} LIMIT :n""",
         f"""SELECT {column} FROM {table} INDEXED BY {by_due}
-             WHERE {chosen} {{more}} ORDER BY {due}, {tie} LIMIT :n""",  # noqa: S608
+             WHERE {chosen} {{more}} ORDER BY {due}, {tie} LIMIT :n""",
     )
 
 

@@ -5,7 +5,6 @@ once; the order of joins is fixed by INDEXED BY where the planner would guess fr
 """
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -27,8 +26,8 @@ CONTEXT_INSERT: Final = """
     VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 CONTEXTS: Final = f"""
     SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock_contexts
-     WHERE arrival IN (SELECT value FROM json_each(?))"""  # noqa: S608
-TAKE: Final = f"DELETE FROM penstock_jobs WHERE arrival IN (SELECT value FROM json_each(?)) RETURNING {LIVE}"  # noqa: S608
+     WHERE arrival IN (SELECT value FROM json_each(?))"""
+TAKE: Final = f"DELETE FROM penstock_jobs WHERE arrival IN (SELECT value FROM json_each(?)) RETURNING {LIVE}"
 OPEN_CLAIM: Final = """
     INSERT INTO penstock_claims (id, claimed_at, lease_until, lane, node, groups, arrivals, jobs)
     VALUES (?,?,?,?,?,?,?,?)"""
@@ -67,7 +66,7 @@ COUNT: Final = """
     INSERT INTO penstock_counts (lane, state, n) VALUES (?,?,?)
     ON CONFLICT (lane, state) DO UPDATE SET n = n + excluded.n"""
 HISTORY_INSERT: Final = f"""
-    INSERT INTO penstock_history ({", ".join(HISTORY_COLUMNS)}) VALUES ({",".join("?" * len(HISTORY_COLUMNS))})"""  # noqa: S608
+    INSERT INTO penstock_history ({", ".join(HISTORY_COLUMNS)}) VALUES ({",".join("?" * len(HISTORY_COLUMNS))})"""
 CLAIM: Final = """
     SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, jobs
       FROM penstock_claims WHERE id = ?"""
@@ -198,8 +197,15 @@ class SqliteHotPath:
         """Delete a slice of what retention no longer keeps."""
         return db.write(lambda tx: _retire(tx, slice_rows))
 
-    def _open(  # noqa: PLR0913
-        self, tx: SqliteTx, ask: Ask, lane: LaneRow, jobs: list[Live], *, groups: bool, epoch: int | None = None
+    def _open(
+        self,
+        tx: SqliteTx,
+        ask: Ask,
+        lane: LaneRow,
+        jobs: list[Live],
+        *,
+        groups: bool,
+        epoch: int | None = None,
     ) -> Claim | None:
         if not jobs:
             return None
@@ -245,12 +251,16 @@ def _take_runs(tx: SqliteTx, lane: int, groups: Sequence[str], *, until: int, ru
     return _take(tx, arrivals)
 
 
+_CONTEXT_TIMES: Final = tuple(map(Context._fields.index, ("run_at", "created_at", "finish_by")))
+
+
 def _contexts(tx: SqliteTx, arrivals: str) -> dict[int, Context]:
     found = {}
     for row in tx.connection.execute(CONTEXTS, (arrivals,)):
-        found[row[0]] = Context(
-            row[1], row[2], row[3], at_us(row[4]), at_us(row[5]), *row[6:11], from_us(row[11]), *row[12:]
-        )
+        values = list(row[1:])
+        for index in _CONTEXT_TIMES:
+            values[index] = from_us(values[index])
+        found[row[0]] = Context._make(values)
     return found
 
 
@@ -268,7 +278,7 @@ def _succeeded(job: Live, epoch: int, node: int, claimed_at: int, now: int) -> t
 
 
 def _retire(tx: SqliteTx, slice_rows: int) -> int:
-    connection: sqlite3.Connection = tx.connection
+    connection = tx.connection
     arrivals: list[int] = []
     for (keep,) in connection.execute("SELECT DISTINCT keep FROM penstock_lanes").fetchall():
         before = to_us(tx.now) - keep * 86_400_000_000
@@ -277,5 +287,5 @@ def _retire(tx: SqliteTx, slice_rows: int) -> int:
         arrivals += [row[0] for row in connection.execute(sql, (keep, before, slice_rows - len(arrivals)))]
     ids = [(arrival,) for arrival in arrivals]
     for table in ("history", "attempts", "contexts", "revisions", "requests"):
-        connection.executemany(f"DELETE FROM penstock_{table} WHERE arrival = ?", ids)  # noqa: S608
+        connection.executemany(f"DELETE FROM penstock_{table} WHERE arrival = ?", ids)
     return len(arrivals)

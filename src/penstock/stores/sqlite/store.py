@@ -1,7 +1,6 @@
 """The store on one SQLite file."""
 
 import os
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -16,12 +15,12 @@ from penstock.stores.sqlite.hotpath import SqliteHotPath
 def SqliteStore(  # noqa: N802 - reads as the type it makes
     path: str | Path,
     *,
-    clock: Callable[[], datetime] = SystemClock().now,
+    clock: Callable[[], datetime] | None = None,
     ids: Callable[[], str] | None = None,
     busy_timeout: float = BUSY_TIMEOUT_S,
     trace: Callable[[str], None] | None = None,
 ) -> SqlStore:
     """Open (and create) the file; `migrate` makes the tables. `clock` gives every time that is stored."""
-    database = SqliteDatabase(path, clock=clock, busy_timeout=busy_timeout, trace=trace)
-    ids = ids or Ulids(lambda: time.time_ns() // 1_000_000, os.urandom)
+    database = SqliteDatabase(path, clock=clock or SystemClock().now, busy_timeout=busy_timeout, trace=trace)
+    ids = ids or Ulids(lambda: int(SystemClock().now().timestamp() * 1000), os.urandom)
     return SqlStore(database, SqliteHotPath(), ids, "penstock.stores.sqlite")
