@@ -5,6 +5,7 @@ import pytest
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Dispatched
 from penstock.domain.states import Reason, Verb
+from penstock.errors import UnknownLane
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
     GROUP,
@@ -148,6 +149,11 @@ class BlockingTests:
         store.pause_group(LANE, "a", paused=False, actor="ops", reason="done")
 
         assert ids(claim_groups(store)) == [a]
+
+    def test_a_group_of_a_lane_nobody_knows_cannot_be_paused(self, store: Store) -> None:
+        """A pause that nothing would ever read is a mistake."""
+        with pytest.raises(UnknownLane):
+            store.pause_group("nobody", GROUP, paused=True, actor="ops", reason="typo")
 
     def test_a_group_can_be_paused_before_it_has_jobs(self, store: Store) -> None:
         """The pause is about the name."""
