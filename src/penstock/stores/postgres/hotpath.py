@@ -139,20 +139,26 @@ class PostgresHotPath:
         return _claim_of(tx, ask, lane, rows)
 
     def _oldest(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> list[Row]:
-        low, started = self._due.low(lane.id), perf_counter()
-        rows = tx.cursor.execute(sql.CLAIM, _params(ask, lane) | {"low": low}).fetchall()
-        last = max((row[sql.DUE_AT] for row in rows), default=None)
-        self._due.looked(lane.id, low=low, started=started, rows=len(rows), last=last)
-        return rows
+        params = _params(ask, lane)
+
+        def scan(low: object) -> list[Row]:
+            return tx.cursor.execute(sql.CLAIM, params | {"low": low}).fetchall()
+
+        def ended(rows: list[Row]) -> tuple[int, object]:
+            return len(rows), max((row[sql.DUE_AT] for row in rows), default=None)
+
+        return self._due.look(lane.id, scan, limit=ask.limit, ended=ended)
 
     def _absorb(self, tx: PostgresTx, lane: int) -> None:
         """Turn wakes into groups' next_at, batch by batch."""
-        while True:
-            low, started = self._wakes.low(lane), perf_counter()
-            count, last = tx.cursor.execute(sql.ABSORB, {"lane": lane, "low": low}).fetchall()[0]
-            self._wakes.looked(lane, low=low, started=started, rows=count, last=last)
-            if count < sql.WAKES_PER_LOOK:
-                return
+
+        def scan(low: object) -> tuple[int, object]:
+            found, last = tx.cursor.execute(sql.ABSORB, {"lane": lane, "low": low}).fetchall()[0]
+            return found, last
+
+        limit = sql.WAKES_PER_LOOK
+        while self._wakes.look(lane, scan, limit=limit, ended=lambda found: found)[0] == limit:
+            pass
 
     def _claim_groups(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> Claim | None:
         params = _params(ask, lane)

@@ -1,9 +1,9 @@
 """Whose turn it is: fair shares over tenants, at a cost that depends on the batch and not on the backlog.
 
-The tenants of a lane that have something pending stand in a circle; jobs without a tenant are one tenant, at
-its start. A claim visits at most `VISITS` of them, and no more than it wants jobs, and takes the same quota of
-the oldest from each; the next claim goes on where this one stopped. What is left of a batch goes to the oldest
-of all, so a tenant the walk has not come to yet waits only while the lane is saturated.
+The tenants of a lane that have something pending stand in a circle; jobs without a tenant are one tenant,
+at its start. A claim visits at most `VISITS` of them, and no more than it wants jobs, and takes the same
+quota of the oldest from each; the next claim goes on where this one stopped. What is left of a batch goes
+to the oldest of all, so a tenant the walk has not come to yet waits only while the lane is saturated.
 """
 
 from collections.abc import Callable
