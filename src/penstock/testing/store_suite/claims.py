@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from penstock.domain.outcomes import Deferred, Failed, Returned
+from penstock.domain.outcomes import Deferred, Dispatched, Failed, Returned
 from penstock.domain.states import JobState, Verb
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
@@ -236,8 +236,9 @@ class ClaimTests:
         [a, b] = enqueue(store, job(), job())
         batch = some(claim(store))
         operate(store, Verb.CANCEL, a)
-        store.settle(batch, by_id(batch, {a: Returned("cancelled")}))
+        store.settle(batch, by_id(batch, {a: Dispatched(HOUR)}))
 
+        assert find(store, a).request == Verb.CANCEL
         assert store.confirm(batch) == {}
         assert state(store, b) is JobState.CLAIMED
 

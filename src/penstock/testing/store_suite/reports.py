@@ -128,6 +128,17 @@ class ReportTests:
         assert second.deadline is not None
         assert second.deadline > first.deadline + HOUR
 
+    def test_a_report_leaves_the_receipt_of_the_sink(self, store: Store) -> None:
+        """What the broker called the message is still known when the job is done."""
+        put_lane(store)
+        [job_id] = enqueue(store, job())
+        settle(store, some(claim(store)), Dispatched(HOUR, receipt="m-1"))
+        report(store, job_id, 1, Running(HOUR))
+        report(store, job_id, 1, Succeeded())
+        row = find(store, job_id).live
+
+        assert (row.receipt, row.sent_at is None, row.started_at is None) == ("m-1", False, False)
+
     def test_a_report_before_the_settle_settles_that_job(self, store: Store) -> None:
         """The callback may be faster than the holder; the holder's word is then refused."""
         put_lane(store)
