@@ -99,8 +99,7 @@ class SqlStore:
 
     def confirm(self, claim: Claim) -> dict[int, Verb]:
         """Return what operators asked for since the claim."""
-        arrivals = [claimed.job.arrival for claimed in claim.jobs]
-        return self.db.read(lambda tx: settle.requests_for(tx, arrivals))
+        return self.db.read(lambda tx: settle.confirm(tx, self.hot, claim))
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen."""

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
 from penstock.domain.settlement import Landing, moved
-from penstock.domain.states import Effect, JobState, Move, Verb, answer
+from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
 from penstock.ports.store import Done
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import HotPath
@@ -31,10 +31,12 @@ EARLIEST_DEAD = """
                        ORDER BY d.seq, d.arrival LIMIT 1)
      WHERE lane = :lane AND grp = :grp"""
 _WENT = "lane = :lane AND grp = :grp AND (ord < 0 OR state = 10)"
-WENT_LIVE = """
-    SELECT ord, arrival FROM penstock.jobs WHERE lane = :lane AND grp = :grp AND ord < 0 AND mode <> 0"""
-WENT_DEAD = f"SELECT ord, arrival FROM penstock.dead WHERE mode <> 0 AND {_WENT}"
-WENT_OLD = f"SELECT ord, arrival FROM penstock.history WHERE {_WENT}"
+WENT = (
+    f"SELECT ord, arrival, state FROM penstock.jobs WHERE holds AND {_WENT}",
+    f"SELECT ord, arrival, state FROM penstock.jobs WHERE NOT holds AND grp IS NOT NULL AND {_WENT}",
+    f"SELECT ord, arrival, state FROM penstock.dead WHERE mode <> 0 AND {_WENT}",
+    f"SELECT ord, arrival, state FROM penstock.history WHERE grp IS NOT NULL AND {_WENT}",
+)
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
@@ -53,18 +55,20 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Who wants what, and why."""
+    """Who wants what, and why; `called` are all the jobs it is about."""
 
     verb: Verb
     actor: str
     reason: str
     force: bool
     now: datetime
+    called: frozenset[int] = frozenset()
 
 
 def operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> list[Done]:
     """Carry out the verb on each job; one that is named twice is taken in turn."""
     answers: dict[int, Done] = {}
+    order = replace(order, called=frozenset(arrivals_of(tx, ids).values()))
     waiting = list(enumerate(ids))
     while waiting:
         turn: dict[str, int] = {}
@@ -109,7 +113,7 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
         plan.requests.append(row.arrival)
         plan.audit.append(_note(row, row, order))
         return Done(Effect.REQUESTED, state, "its holder is asked")
-    if what.move is Move.REPLAY and not order.force and (gone := gone_behind(tx, hot, row)):
+    if what.move is Move.REPLAY and not order.force and (gone := gone_behind(tx, hot, row, order.called)):
         jobs = "job" if gone == 1 else "jobs"
         return Done(Effect.REFUSED, state, f"{gone} {jobs} behind it in its group went already")
     after = moved(row, verb, what.move, now=order.now)
@@ -140,15 +144,19 @@ def _carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
     tx.insert("audit", AUDIT_COLUMNS, plan.audit)
 
 
-def gone_behind(tx: Tx, hot: HotPath, row: Live) -> int:
-    """Return how many jobs behind this one in its group were sent, or are being sent."""
+def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:
+    """Return how many jobs behind this one in its group were sent, or are being sent.
+
+    One that the same call replays does not count: they go again in order.
+    """
     if not Mode(row.mode).ordered:
         return 0
     params = {"lane": row.lane, "grp": row.grp}
     went = {
-        Place(sequence_of(o), a)
-        for sql in (WENT_LIVE, WENT_DEAD, WENT_OLD)
-        for o, a in tx.fetch(sql, **params)
+        Place(sequence_of(order), arrival)
+        for sql in WENT
+        for order, arrival, state in tx.fetch(sql, **params)
+        if arrival not in called or not allowed(JobState(state), Move.REPLAY)
     }
     for (epoch,) in tx.fetch(CLAIM_OF, **params):
         claim = hot.claim_row(tx, epoch, lock=False)

@@ -62,6 +62,7 @@ CREATE INDEX jobs_due ON penstock.jobs (lane, due_at, arrival) WHERE mode = 0 AN
 CREATE INDEX jobs_tenant ON penstock.jobs (lane, tenant, due_at, arrival)
   WHERE mode = 0 AND state = 1 AND tenant IS NOT NULL;
 CREATE INDEX jobs_group ON penstock.jobs (lane, grp, ord, arrival) WHERE holds;
+CREATE INDEX jobs_passed ON penstock.jobs (lane, grp) WHERE grp IS NOT NULL AND NOT holds;
 CREATE INDEX jobs_deadline ON penstock.jobs (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX jobs_start_by ON penstock.jobs (start_by) WHERE state = 1 AND start_by IS NOT NULL;
 
@@ -224,3 +225,16 @@ CREATE TRIGGER contexts_enqueued AFTER INSERT ON penstock.contexts REFERENCING N
 
 SELECT penstock.prepare_class(keep) FROM (SELECT DISTINCT keep FROM penstock.lanes) q;
 SELECT setval('penstock.arrivals', penstock.arrival_floor((now() AT TIME ZONE 'UTC')::date), true);
+
+-- A lane goes only when nothing of it is left to be done; its history stays until it is old.
+CREATE FUNCTION penstock.lane_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM penstock.jobs WHERE lane = OLD.id) OR EXISTS (SELECT FROM penstock.claims WHERE lane = OLD.id)
+     OR EXISTS (SELECT FROM penstock.dead WHERE lane = OLD.id) THEN
+    RAISE EXCEPTION 'penstock: lane "%" still has live or dead jobs: finish, cancel or skip them first', OLD.name
+      USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN OLD;
+END $$;
+CREATE TRIGGER lanes_deleted BEFORE DELETE ON penstock.lanes
+  FOR EACH ROW EXECUTE FUNCTION penstock.lane_deleted();

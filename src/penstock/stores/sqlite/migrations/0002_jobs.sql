@@ -55,6 +55,7 @@ CREATE INDEX penstock_jobs_due ON penstock_jobs (lane, due_at, arrival) WHERE mo
 CREATE INDEX penstock_jobs_tenant ON penstock_jobs (lane, tenant, due_at, arrival)
   WHERE mode = 0 AND state = 1 AND tenant IS NOT NULL;
 CREATE INDEX penstock_jobs_group ON penstock_jobs (lane, grp, ord, arrival) WHERE holds;
+CREATE INDEX penstock_jobs_passed ON penstock_jobs (lane, grp) WHERE grp IS NOT NULL AND NOT holds;
 CREATE INDEX penstock_jobs_deadline ON penstock_jobs (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX penstock_jobs_start_by ON penstock_jobs (start_by) WHERE state = 1 AND start_by IS NOT NULL;
 
@@ -143,4 +144,12 @@ CREATE TRIGGER penstock_enqueued AFTER INSERT ON penstock_contexts BEGIN
       AND NOT (NEW.mode = 2 AND dead_arrival IS NOT NULL AND (dead_seq, dead_arrival) < (NEW.sequence, NEW.arrival));
   INSERT INTO penstock_counts (lane, state, n) VALUES (NEW.lane, 1, 1)
   ON CONFLICT (lane, state) DO UPDATE SET n = n + 1;
+END;
+
+-- A lane goes only when nothing of it is left to be done; its history stays until it is old.
+CREATE TRIGGER penstock_lane_deleted BEFORE DELETE ON penstock_lanes
+WHEN EXISTS (SELECT 1 FROM penstock_jobs WHERE lane = OLD.id) OR EXISTS (SELECT 1 FROM penstock_claims WHERE lane = OLD.id)
+  OR EXISTS (SELECT 1 FROM penstock_dead WHERE lane = OLD.id)
+BEGIN
+  SELECT RAISE(ABORT, 'penstock: the lane still has live or dead jobs: finish, cancel or skip them first');
 END;

@@ -1,0 +1,48 @@
+"""Every Python block of README and docs runs as it is printed; every link leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+# Shown in part: they stand on a class of the reader's own.
+FRAGMENTS = {"docs/howto/write-a-store.md"}
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def snippets() -> list[tuple[str, str]]:
+    return [
+        (name(page), code)
+        for page in PAGES
+        if name(page) not in FRAGMENTS
+        for code in BLOCK.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "code"), snippets(), ids=lambda value: value if value.endswith(".md") else ""
+)
+def test_a_snippet_runs_as_it_is_printed(
+    page: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    exec(compile(code, page, "exec"), {"__name__": page})  # noqa: S102 - that is the test
+
+
+def test_there_are_snippets() -> None:
+    assert snippets()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
