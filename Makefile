@@ -32,7 +32,13 @@ dev: setup  ## run Penstock on a local SQLite file
 	$(BIN)/penstock dev $(ARGS)
 
 test: lint services  ## lint, then every test; ARGS="tests/cli -k version" narrows it
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report= tests/domain
+	$(BIN)/coverage report --include='src/penstock/domain/*' --skip-covered --fail-under=100
+	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/domain
+else
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+endif
 
 lint: setup  ## style, types, boundaries, sizes, generated pages
 	$(BIN)/ruff check .
