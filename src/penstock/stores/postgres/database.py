@@ -7,7 +7,7 @@ million jobs is worse than any index.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from penstock.domain.job import Live
 from penstock.errors import StoreError, StoreUnavailable
+from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.sql.database import Row
 
@@ -62,18 +63,21 @@ class PostgresTx:
 
     def fetch(self, sql: str, **params: object) -> list[Row]:
         """Run a shared statement and return its rows."""
-        return self.cursor.execute(compiled(sql), params).fetchall()
+        return self._run(sql, params).fetchall()
 
     def execute(self, sql: str, **params: object) -> int:
         """Run a shared statement and return how many rows it touched."""
-        return self.cursor.execute(compiled(sql), params).rowcount
+        return self._run(sql, params).rowcount
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, on_conflict: str = ""
     ) -> None:
         """Insert the rows with one statement."""
         if rows:
-            arrays = [list(column) for column in zip(*rows, strict=True)]
+            arrays = [
+                array(TYPES[name], column)
+                for name, column in zip(columns, zip(*rows, strict=True), strict=True)
+            ]
             self.cursor.execute(insert_sql(table, tuple(columns), on_conflict), arrays)
 
     def script(self, sql: str) -> None:
@@ -87,6 +91,9 @@ class PostgresTx:
     def live(self, row: Sequence[Any]) -> Live:
         """Read the columns of a live row."""
         return Live._make(row)
+
+    def _run(self, sql: str, params: Mapping[str, object]) -> psycopg.Cursor[Row]:
+        return self.cursor.execute(compiled(sql), {name: listed(value) for name, value in params.items()})
 
 
 class PostgresDatabase:

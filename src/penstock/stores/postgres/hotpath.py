@@ -16,6 +16,7 @@ from penstock.domain.states import JobState
 from penstock.ports.store import Ask
 from penstock.stores.postgres import fairness, retention
 from penstock.stores.postgres import statements as sql
+from penstock.stores.postgres.arrays import array
 from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.sql.database import Row
@@ -37,8 +38,9 @@ class PostgresHotPath:
 
     def insert_contexts(self, tx: PostgresTx, entries: Sequence[Entry]) -> set[str]:
         """Append contexts; the trigger writes live rows, wakes and counter deltas."""
-        columns = [list(column) for column in zip(*map(_context_values, entries), strict=True)]
-        return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, columns)}
+        columns = zip(*map(_context_values, entries), strict=True)
+        arrays = [array(kind, column) for kind, column in zip(sql.ENQUEUED_KINDS, columns, strict=True)]
+        return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, arrays).fetchall()}
 
     def claim(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""
@@ -97,19 +99,19 @@ class PostgresHotPath:
     def lock_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Lock groups in their order: absorbing locks in the same one, so the two never deadlock."""
         if groups:
-            tx.cursor.execute(sql.LOCK_GROUPS, {"lane": lane, "groups": list(groups), "epoch": epoch})
+            tx.cursor.execute(sql.LOCK_GROUPS, _held(lane, groups, epoch))
 
     def release_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim."""
         if groups:
-            params = {"lane": lane, "groups": list(groups), "epoch": epoch}
+            params = _held(lane, groups, epoch)
             tx.cursor.execute(sql.RELEASE_GROUPS, params)
             tx.cursor.execute(sql.DROP_EMPTY, params)
 
     def wake(self, tx: PostgresTx, lane: int, groups: Sequence[str]) -> None:
         """Append a wake for each group."""
         if groups:
-            tx.cursor.execute(sql.WAKE, {"lane": lane, "groups": list(groups)})
+            tx.cursor.execute(sql.WAKE, {"lane": lane, "groups": array("text", groups)})
 
     def count(self, tx: PostgresTx, deltas: Mapping[tuple[int, int], int]) -> None:
         """Append counter deltas."""
@@ -186,6 +188,10 @@ class PostgresHotPath:
 
 def _params(ask: Ask, lane: LaneRow) -> dict[str, Any]:
     return {"lane": lane.id, "node": ask.node, "lease": ask.lease, "ahead": ask.ahead, "limit": ask.limit}
+
+
+def _held(lane: int, groups: Sequence[str], epoch: int) -> dict[str, Any]:
+    return {"lane": lane, "groups": array("text", groups), "epoch": epoch}
 
 
 def _context_values(entry: Entry) -> tuple[Any, ...]:

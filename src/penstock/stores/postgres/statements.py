@@ -92,6 +92,7 @@ _ENQUEUED: Final = (
     ("key", "text"), ("target", "text"), ("headers", "text"), ("pool", "text"), ("entity", "text"),
     ("version", "text"), ("event", "text"), ("correlation", "text"), ("payload", "text"),
 )  # fmt: skip
+ENQUEUED_KINDS: Final = tuple(kind for _, kind in _ENQUEUED)
 _NAMES: Final = ", ".join(name for name, _ in _ENQUEUED)
 _VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
 ENQUEUE: Final = f"""
@@ -183,26 +184,34 @@ CLAIMS_OF: Final = """
 LAPSED: Final = """
     SELECT id FROM penstock.claims WHERE lease_until < now() ORDER BY lease_until, id LIMIT %(limit)s::int
        FOR UPDATE SKIP LOCKED"""
-LOCK_GROUPS: Final = """
-    SELECT 1 FROM penstock.groups WHERE lane = %(lane)s::int AND grp = ANY(%(groups)s::text[]) AND claim = %(epoch)s::bigint
-     ORDER BY grp FOR NO KEY UPDATE"""
+# Groups are found one by one by their name. A plan made before the batch is known (PostgreSQL keeps one after five
+# runs) would otherwise read every group of the lane: LATERAL with OFFSET 0, LIMIT or a lock cannot become a join.
+_EACH_GROUP: Final = "unnest(%(groups)s::text[]) k(grp) CROSS JOIN LATERAL"
+LOCK_GROUPS: Final = f"""
+    SELECT FROM {_EACH_GROUP} (
+      SELECT FROM penstock.groups g WHERE g.lane = %(lane)s::int AND g.grp = k.grp AND g.claim = %(epoch)s::bigint
+         FOR NO KEY UPDATE) g"""
 _BLOCKED: Final = """coalesce(q.state = 1 AND q.mode = 2 AND g.dead_arrival IS NOT NULL
     AND (g.dead_seq, g.dead_arrival) < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival),
     false)"""
 # What a group's row says of its next head: domain/ordering.py's gate(), in SQL. Its locks were taken before.
 RELEASE_GROUPS: Final = f"""
-    UPDATE penstock.groups g SET claim = NULL, tenant = q.tenant, blocked = {_BLOCKED},
-           next_at = CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
-      FROM (SELECT k.grp, j.* FROM unnest(%(groups)s::text[]) k(grp) LEFT JOIN LATERAL (
-              SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
-               WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds
-               ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) j ON true) q
-     WHERE g.lane = %(lane)s::int AND g.grp = q.grp AND g.claim = %(epoch)s::bigint"""
+    UPDATE penstock.groups g SET claim = NULL, (tenant, blocked, next_at) = (
+        SELECT q.tenant, {_BLOCKED}, CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
+          FROM (VALUES (1)) one LEFT JOIN LATERAL (
+            SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
+             WHERE j.lane = %(lane)s::int AND j.grp = g.grp AND j.holds
+             ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) q ON true)
+     WHERE g.claim = %(epoch)s::bigint AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
+        SELECT ctid AS row FROM penstock.groups h
+         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint OFFSET 0) h))"""
 # An empty group goes; a job committed later brings its wake, which makes the group again.
-DROP_EMPTY: Final = """
-    DELETE FROM penstock.groups g WHERE lane = %(lane)s::int AND grp = ANY(%(groups)s::text[])
-       AND claim IS NULL AND next_at IS NULL AND dead_arrival IS NULL AND NOT paused
-       AND NOT EXISTS (SELECT FROM penstock.jobs j WHERE j.lane = g.lane AND j.grp = g.grp AND j.holds)"""
+_IDLE: Final = "g.claim IS NULL AND g.next_at IS NULL AND g.dead_arrival IS NULL AND NOT g.paused"
+DROP_EMPTY: Final = f"""
+    DELETE FROM penstock.groups g WHERE {_IDLE} AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
+        SELECT ctid AS row FROM penstock.groups g WHERE g.lane = %(lane)s::int AND g.grp = k.grp AND {_IDLE}
+           AND NOT EXISTS (SELECT FROM penstock.jobs j WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds)
+        OFFSET 0) h))"""
 WAKE: Final = "INSERT INTO penstock.wakes (lane, grp) SELECT %(lane)s::int, unnest(%(groups)s::text[])"
 FOLD: Final = """
     WITH d AS (DELETE FROM penstock.count_deltas RETURNING lane, state, n),

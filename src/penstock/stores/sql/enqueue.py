@@ -13,6 +13,7 @@ from penstock.domain.durations import parse_duration
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.names import near
 from penstock.domain.ordering import MAX_SEQUENCE, Mode
+from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavailable, UnknownLane
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import Entry, HotPath, LaneRow
@@ -43,12 +44,13 @@ def enqueue(tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str]
     lanes = load_lane_rows(tx, {job.lane for job in jobs})
     answers: dict[int, Answer] = {}
     entries: dict[int, Entry] = {}
+    fresh = iter(new_ids(ids, sum(1 for job in jobs if job.id is None)))
     for index, job in enumerate(jobs):
-        problem = check(tx, job, lanes)
-        if problem is None:
-            entries[index] = Entry(job, lanes[job.lane], job.id or ids())
+        lane = lanes.get(job.lane)
+        if lane is not None and 0 <= job.sequence <= MAX_SEQUENCE:
+            entries[index] = Entry(job, lane, job.id or next(fresh))
         else:
-            answers[index] = problem
+            answers[index] = problem_of(tx, job, lanes)
     keyed = _by_key(entries)
     if keyed:
         _answer_owned(tx, keyed, entries, answers)
@@ -67,13 +69,16 @@ def load_lane_rows(tx: Tx, names: set[str]) -> dict[str, LaneRow]:
     return {row[1]: LaneRow(row[0], row[1], Mode[row[2].upper()], row[3]) for row in rows}
 
 
-def check(tx: Tx, job: NewJob, lanes: dict[str, LaneRow]) -> PenstockError | None:
-    """Return what is wrong with an enqueue object, None when it can be written."""
+def new_ids(ids: Callable[[], str], count: int) -> list[str]:
+    """Return this many new ids; our own source makes a batch at half the price."""
+    return ids.batch(count) if isinstance(ids, Ulids) else [ids() for _ in range(count)]
+
+
+def problem_of(tx: Tx, job: NewJob, lanes: dict[str, LaneRow]) -> PenstockError:
+    """Return what is wrong with an enqueue object that cannot be written."""
     if job.lane not in lanes:
         return UnknownLane(job.lane, near(job.lane, [row[0] for row in tx.fetch(NAMES)]))
-    if not 0 <= job.sequence <= MAX_SEQUENCE:
-        return InvalidJob("sequence", f"write a number from 0 to {MAX_SEQUENCE}")
-    return None
+    return InvalidJob("sequence", f"write a number from 0 to {MAX_SEQUENCE}")
 
 
 def _id_taken(id_: str) -> InvalidJob:
@@ -83,7 +88,9 @@ def _id_taken(id_: str) -> InvalidJob:
 def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answer]) -> None:
     """Refuse ids that callers chose and that are taken, in the store or earlier in this batch."""
     given = [entry.id for entry in entries.values() if entry.job.id is not None]
-    known = {row[0] for row in tx.fetch(KNOWN_IDS, ids=given)} if given else set()
+    if not given:
+        return
+    known = {row[0] for row in tx.fetch(KNOWN_IDS, ids=given)}
     for index, entry in list(entries.items()):
         if entry.id in known:
             answers[index] = _id_taken(entry.id)
