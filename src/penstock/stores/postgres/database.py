@@ -143,7 +143,16 @@ class PostgresDatabase:
             except RUN_AGAIN:
                 if not left:
                     raise
+            except pg.CheckViolation as error:
+                if not left or "no partition of relation" not in str(error):
+                    raise
+                self._prepare()
         raise AssertionError("unreachable")
+
+    def _prepare(self) -> None:
+        """Make the partitions that housekeeping would have made, had any node run these days."""
+        with self._pool.connection() as connection:
+            connection.execute("SELECT penstock.prepare()")
 
 
 def _configure(connection: psycopg.Connection[Row]) -> None:

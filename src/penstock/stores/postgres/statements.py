@@ -102,7 +102,8 @@ ENQUEUE: Final = f"""
 
 # Wakes become groups' next_at. least() makes this commute with a settle that runs at the same time: a mark may be
 # too early, which costs one look, but never too late. What it says of blocking comes from its own snapshot, and
-# whoever resolves a dead job after that leaves a wake of its own.
+# whoever resolves a dead job after that leaves a wake of its own. A woken group in which nothing is left goes, but
+# not while it has a next_at: another claimer may have set that for a job this snapshot does not see.
 ABSORB: Final = """
     WITH w AS (DELETE FROM penstock.wakes WHERE ctid = ANY(ARRAY(
           SELECT ctid FROM penstock.wakes WHERE lane = %(lane)s::int AND id >= %(low)s::bigint
@@ -121,7 +122,10 @@ ABSORB: Final = """
           SELECT %(lane)s::int, grp, CASE WHEN NOT blocked THEN due_at END, blocked, tenant FROM h
            WHERE due_at IS NOT NULL ORDER BY grp
           ON CONFLICT (lane, grp) DO UPDATE SET next_at = least(g.next_at, excluded.next_at),
-             blocked = excluded.blocked, tenant = excluded.tenant)
+             blocked = excluded.blocked, tenant = excluded.tenant),
+    e AS (DELETE FROM penstock.groups g
+           WHERE g.lane = %(lane)s::int AND g.grp = ANY(ARRAY(SELECT grp FROM w EXCEPT SELECT grp FROM h))
+             AND g.claim IS NULL AND g.next_at IS NULL AND g.dead_arrival IS NULL AND NOT g.paused)
     SELECT count(*), max(id) FROM w"""
 _READY: Final = """lane = %(lane)s::int AND claim IS NULL AND NOT paused AND next_at IS NOT NULL
              AND next_at <= now() + %(ahead)s::interval"""

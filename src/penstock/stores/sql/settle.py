@@ -68,7 +68,7 @@ def settle_row(tx: Tx, hot: HotPath, row: ClaimRow, outcomes: Mapping[int, Outco
         if landing is not None:
             landings.append(landing)
             mask |= 1 << position
-    released = _released(row, mask) if row.groups else []
+    released = _released(row, mask, {landing.job.grp for landing in landings}) if row.groups else []
     hot.lock_groups(tx, row.lane, released, row.epoch)
     before = Counter({(row.lane, int(JobState.CLAIMED)): len(landings)})
     write(tx, hot, landings, before=before, requests=requests, now=now)
@@ -126,10 +126,7 @@ def _close(tx: Tx, row: ClaimRow, mask: int) -> None:
         tx.execute(MARK, epoch=row.epoch, mask=mask.to_bytes((len(row.jobs) + 7) // 8, "big"))
 
 
-def _released(row: ClaimRow, mask: int) -> list[str]:
-    """Return the groups of which nothing is open any more."""
-    done: set[str | None] = set()
-    open_: set[str | None] = set()
-    for position, job in enumerate(row.jobs):
-        (done if mask >> position & 1 else open_).add(job.grp)
-    return sorted(group for group in done - open_ if group is not None)
+def _released(row: ClaimRow, mask: int, settled: set[str | None]) -> list[str]:
+    """Return the groups settled now of which nothing is open any more."""
+    open_ = {job.grp for position, job in enumerate(row.jobs) if not mask >> position & 1}
+    return sorted(group for group in settled - open_ if group is not None)

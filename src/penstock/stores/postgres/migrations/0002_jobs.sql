@@ -194,7 +194,11 @@ CREATE FUNCTION penstock.prepare() RETURNS void LANGUAGE plpgsql SET search_path
 DECLARE floor_today bigint := penstock.arrival_floor((now() AT TIME ZONE 'UTC')::date);
 BEGIN
   PERFORM pg_advisory_xact_lock(7070, 2);
-  PERFORM penstock.prepare_class(q.keep) FROM (SELECT DISTINCT keep FROM penstock.lanes) q;
+  -- Classes that no lane has any more still have jobs on their way to history.
+  PERFORM penstock.prepare_class(q.keep) FROM (
+    SELECT keep FROM penstock.lanes
+     UNION SELECT split_part(c.relname, '_', 2)::smallint FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = 'penstock.history'::regclass) q;
   IF (SELECT last_value FROM penstock.arrivals) < floor_today THEN
     PERFORM setval('penstock.arrivals', floor_today, true);
   END IF;
