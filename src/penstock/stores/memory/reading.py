@@ -47,14 +47,13 @@ def group(tables: Tables, lane: str, name: str) -> GroupState | None:
     known = tables.lanes.get(lane)
     if known is None:
         return None
-    rows = [row for row in tables.live.values() if row.lane == known.id and row.grp == name]
+    rows = tables.group_rows(known.id, name)
     earliest_dead = tables.earliest_dead(known.id, name)
     paused = (known.id, name) in tables.paused
     if not rows and earliest_dead is None and not paused:
         return None
     claim = next((row.epoch for row in rows if row.state == JobState.CLAIMED), None)
-    holding = tables.group_rows(known.id, name)
-    head = standing(holding[0]) if holding and claim is None else None
+    head = standing(rows[0]) if rows and claim is None else None
     opens = gate(head, earliest_dead)
     return GroupState(
         lane,

@@ -86,15 +86,24 @@ def _id_taken(id_: str) -> InvalidJob:
 
 
 def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answer]) -> None:
-    """Refuse ids that callers chose and that are taken, in the store or earlier in this batch."""
+    """Refuse ids that callers chose and that are taken, in the store or earlier in this batch.
+
+    A job whose key an earlier one of the batch brings is left to be answered by its key, whatever its id.
+    """
     given = [entry.id for entry in entries.values() if entry.job.id is not None]
     if not given:
         return
     known = {row[0] for row in tx.fetch(KNOWN_IDS, ids=given)}
+    brought: set[Key] = set()
     for index, entry in list(entries.items()):
+        key = None if entry.job.key is None else (entry.lane.id, entry.job.key)
+        if key in brought:
+            continue
         if entry.id in known:
             answers[index] = _id_taken(entry.id)
             del entries[index]
+        elif key is not None:
+            brought.add(key)
         known.add(entry.id)
 
 
@@ -135,16 +144,27 @@ def _own_keys(
         raise StoreUnavailable("enqueue (a key was dropped meanwhile)")
     others = {key: owner for key, owner in found.items() if owner.id != wanted[key].id}
     live = still_owned(tx, others)
-    for key, before in others.items():
-        if key not in live:
-            found[key] = wanted[key]
-            tx.execute(
-                TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id
-            )
-    for key in firsts:
+    free = {key: owner for key, owner in others.items() if key not in live}
+    found |= _take_over(tx, free, wanted)
+    for key, first in firsts.items():
         for index in keyed[key]:
-            if index in entries and entries[index].id != found[key].id:
+            if index in entries and (index != first or entries[index].id != found[key].id):
                 answers[index] = _taken(entries.pop(index), found[key])
+
+
+def _take_over(tx: Tx, free: Mapping[Key, Owner], wanted: Mapping[Key, Owner]) -> dict[Key, Owner]:
+    """Give keys whose time is over to new jobs; return whose they are now.
+
+    Of two callers who find a key free at the same time the second waits for the first, and changes nothing.
+    """
+    lost = [
+        key
+        for key, before in free.items()
+        if not tx.execute(
+            TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id
+        )
+    ]
+    return {key: wanted[key] for key in free} | (_owners(tx, lost) if lost else {})
 
 
 def _owners(tx: Tx, keys: Sequence[Key]) -> dict[Key, Owner]:

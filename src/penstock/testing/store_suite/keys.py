@@ -4,7 +4,7 @@ import pytest
 
 from penstock.domain.job import Enqueued
 from penstock.domain.states import JobState, Verb
-from penstock.errors import KeyConflict
+from penstock.errors import InvalidJob, KeyConflict
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import LANE, drain, enqueue, in_state, job, operate, put_lane
 
@@ -114,6 +114,20 @@ class KeyTests:
         enqueue(store, said)
 
         assert store.enqueue([said]) == [Enqueued(mine, duplicate=True)]
+
+    def test_a_whole_object_said_twice_in_one_batch_is_a_duplicate(self, store: Store) -> None:
+        """As if the second had come a moment later; another key or none does not excuse the id."""
+        put_lane(store)
+        mine = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        said = job(id=mine, key="k", payload="1")
+        [first, again, changed, other, bare] = store.enqueue(
+            [said, said, job(id=mine, key="k"), job(id=mine, key="l"), job(id=mine)]
+        )
+
+        assert [first, again] == [Enqueued(mine), Enqueued(mine, duplicate=True)]
+        assert isinstance(changed, KeyConflict)
+        assert [type(answer) for answer in (other, bare)] == [InvalidJob, InvalidJob]
+        assert store.counts() == {(LANE, JobState.PENDING): 1}
 
     def test_jobs_without_a_key_are_all_different(self, store: Store) -> None:
         """Equal payloads alone mean nothing."""

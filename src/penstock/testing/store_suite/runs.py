@@ -129,6 +129,7 @@ class RunTests:
         settle(store, some(claim_groups(store)), PASSES)
 
         assert claim_groups(store) is None
+        assert store.group(LANE, GROUP) is None
 
         [later] = enqueue(store, ordered())
 
