@@ -28,7 +28,7 @@ class Pick(NamedTuple):
 
     column: str
     tenants: str
-    of_tenant: str
+    shares: str
     oldest: str
 
 
@@ -39,9 +39,10 @@ def _pick_of(table: str, column: str, due: str, where: str, indexes: tuple[str, 
     return Pick(
         column,
         _TENANTS.format(due=due, table=table, index=by_tenant, where=f"{where} AND tenant IS NOT NULL"),
-        f"""SELECT {column} FROM {table} INDEXED BY {by_tenant}
-             WHERE {chosen} AND tenant IS NOT NULL AND tenant = :tenant
-             ORDER BY {due}, {tie} LIMIT :n""",
+        f"""SELECT j.{column} FROM json_each(:tenants) t
+             CROSS JOIN {table} j ON j.lane = :lane AND j.{column} IN (
+               SELECT {column} FROM {table} INDEXED BY {by_tenant}
+                WHERE {chosen} AND tenant IS NOT NULL AND tenant = t.value ORDER BY {due}, {tie} LIMIT :n)""",
         f"""SELECT {column} FROM {table} INDEXED BY {by_due}
              WHERE {chosen} {{more}} ORDER BY {due}, {tie} LIMIT :n""",
     )
@@ -68,12 +69,14 @@ def picked(
     def nobody_waits() -> bool:
         return connection.execute(nobody, {**params, "n": 1}).fetchone() is not None
 
-    tenants = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
+    served = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
     chosen: list[Any] = []
-    for tenant in tenants:
-        share = {**params, "tenant": tenant, "n": max(1, limit // len(tenants))}
-        rows = connection.execute(nobody if tenant is None else pick.of_tenant, share)
-        chosen += [row[0] for row in rows]
+    if served:
+        tenants = json.dumps([tenant for tenant in served if tenant is not None])
+        share = {**params, "tenants": tenants, "n": max(1, limit // len(served))}
+        chosen += [row[0] for row in connection.execute(pick.shares, share)]
+        if None in served:
+            chosen += [row[0] for row in connection.execute(nobody, share)]
     if len(chosen) < limit:
         more = f"AND {pick.column} NOT IN (SELECT value FROM json_each(:chosen))" if chosen else ""
         rest = {**params, "n": limit - len(chosen), "chosen": json.dumps(chosen)}

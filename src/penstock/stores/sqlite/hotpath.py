@@ -7,69 +7,97 @@ once; the order of joins is fixed by INDEXED BY where the planner would guess fr
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from penstock.domain.job import Claim, Claimed, Context, Live, NewJob
+from penstock.domain.ordering import DEFAULT_SEQUENCE
 from penstock.domain.states import JobState
 from penstock.ports.store import Ask
+from penstock.stores.sql.database import Row
 from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
-from penstock.stores.sql.rows import CONTEXT_COLUMNS, HISTORY_COLUMNS, LIVE
+from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sql.turns import Turns
-from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx, live
+from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
 from penstock.stores.sqlite.fairness import GROUPS, JOBS, picked
 from penstock.stores.sqlite.times import at_us, from_us, to_us
 
-SLICE: Final = 1000
-CONTEXT_INSERT: Final = """
-    INSERT INTO penstock_contexts (keep, lane, mode, sequence, max_attempts, run_at, created_at, start_by,
-        finish_by, id, message_group, tenant, key, target, headers, pool, entity, version, event, correlation, payload)
-    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
-CONTEXTS: Final = f"""
-    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock_contexts
-     WHERE arrival IN (SELECT value FROM json_each(?))"""
-TAKE: Final = f"DELETE FROM penstock_jobs WHERE arrival IN (SELECT value FROM json_each(?)) RETURNING {LIVE}"
+# What an enqueue may say of a job, with the value that means nothing was said.
+_INSERTED: Final[Mapping[str, object]] = {
+    "keep": None, "lane": None, "mode": 0, "sequence": DEFAULT_SEQUENCE, "max_attempts": None, "run_at": None,
+    "created_at": None, "start_by": None, "finish_by": None, "id": None, "message_group": None, "tenant": None,
+    "key": None, "target": None, "headers": None, "pool": None, "entity": None, "version": None, "event": None,
+    "correlation": None, "payload": None,
+}  # fmt: skip
+# What a claim needs of a live row: the rest of a pending row always has its default.
+_TAKEN: Final = LIVE_COLUMNS[: LIVE_COLUMNS.index("holds")]
+_REST: Final = (None,) * (len(LIVE_COLUMNS) - len(_TAKEN) - 1)
+TAKEN: Final = f"""
+    SELECT {", ".join(f"j.{column}" for column in _TAKEN)}, {", ".join(f"x.{column}" for column in CONTEXT_COLUMNS)}
+      FROM json_each(?) k CROSS JOIN penstock_jobs j ON j.arrival = k.value
+      LEFT JOIN penstock_contexts x ON x.arrival = j.arrival"""
+TAKE: Final = "DELETE FROM penstock_jobs WHERE arrival IN (SELECT value FROM json_each(?))"
 OPEN_CLAIM: Final = """
     INSERT INTO penstock_claims (id, claimed_at, lease_until, lane, node, groups, arrivals, jobs)
     VALUES (?,?,?,?,?,?,?,?)"""
 NEXT_EPOCH: Final = "UPDATE penstock_epochs SET last = last + 1 RETURNING last"
-LEASE_GROUP: Final = "UPDATE penstock_groups SET claim = ?, next_at = NULL WHERE lane = ? AND grp = ?"
-# The first jobs of a group as far as they may go one after the other: domain/ordering.py's run(), in SQL.
-RUN: Final = """
+_THESE: Final = "lane = :lane AND grp IN (SELECT value FROM json_each(:groups))"
+LEASE_GROUPS: Final = f"UPDATE penstock_groups SET claim = :epoch, next_at = NULL WHERE {_THESE}"
+# The first jobs of each leased group as far as they may go one after the other: domain/ordering.py's run(), in SQL.
+RUNS: Final = """
     SELECT arrival FROM (
-      SELECT q.arrival, q.ord, min(q.state = 1 AND q.due_at <= :until AND NOT (q.mode = 2 AND g.dead_arrival IS NOT NULL
-          AND (g.dead_seq, g.dead_arrival) < (CASE WHEN q.ord < 0 THEN q.ord + 2147483648 ELSE q.ord END, q.arrival)))
-          OVER (ORDER BY q.ord, q.arrival) AS ok
-        FROM (SELECT arrival, ord, state, due_at, mode FROM penstock_jobs INDEXED BY penstock_jobs_group
-               WHERE lane = :lane AND grp = :grp AND holds ORDER BY ord, arrival LIMIT :run) q,
-             penstock_groups g
-       WHERE g.lane = :lane AND g.grp = :grp)
-     WHERE ok ORDER BY ord, arrival"""
+      SELECT j.arrival, min(j.state = 1 AND j.due_at <= :until AND NOT (j.mode = 2 AND g.dead_arrival IS NOT NULL
+          AND (g.dead_seq, g.dead_arrival) < (CASE WHEN j.ord < 0 THEN j.ord + 2147483648 ELSE j.ord END, j.arrival)))
+          OVER (PARTITION BY k.key ORDER BY j.ord, j.arrival) AS ok
+        FROM json_each(:groups) k
+       CROSS JOIN penstock_groups g ON g.lane = :lane AND g.grp = k.value
+       CROSS JOIN penstock_jobs j ON j.arrival IN (
+          SELECT arrival FROM penstock_jobs INDEXED BY penstock_jobs_group
+           WHERE lane = :lane AND grp = k.value AND holds ORDER BY ord, arrival LIMIT :run))
+     WHERE ok"""
 # What a group's row says of its head: domain/ordering.py's gate(), in SQL.
-_HEAD: Final = """
-    SELECT {column} FROM penstock_jobs j INDEXED BY penstock_jobs_group
-     WHERE j.lane = ?1 AND j.grp = ?2 AND j.holds ORDER BY j.ord, j.arrival LIMIT 1"""
 _BLOCKED: Final = """j.state = 1 AND j.mode = 2 AND dead_arrival IS NOT NULL AND
     (dead_seq, dead_arrival) < (CASE WHEN j.ord < 0 THEN j.ord + 2147483648 ELSE j.ord END, j.arrival)"""
-REFRESH: Final = f"""
-    UPDATE penstock_groups SET
-      next_at = ({_HEAD.format(column=f"CASE WHEN j.state = 1 AND NOT ({_BLOCKED}) THEN j.due_at END")}),
-      blocked = coalesce(({_HEAD.format(column=_BLOCKED)}), 0),
-      tenant = ({_HEAD.format(column="j.tenant")})
-     WHERE lane = ?1 AND grp = ?2"""
-RELEASE: Final = REFRESH.replace("SET\n", "SET claim = NULL,\n", 1) + " AND claim = ?3"
-DROP_EMPTY: Final = """
-    DELETE FROM penstock_groups WHERE lane = ?1 AND grp = ?2
+_FROM_HEAD: Final = f"""(next_at, blocked, tenant) = (
+    SELECT CASE WHEN j.state = 1 AND NOT ({_BLOCKED}) THEN j.due_at END, coalesce({_BLOCKED}, 0), j.tenant
+      FROM (SELECT 1) LEFT JOIN penstock_jobs j ON j.arrival = (
+        SELECT arrival FROM penstock_jobs INDEXED BY penstock_jobs_group
+         WHERE lane = :lane AND grp = penstock_groups.grp AND holds ORDER BY ord, arrival LIMIT 1))"""
+MAKE_GROUPS: Final = """
+    INSERT INTO penstock_groups (lane, grp) SELECT :lane, value FROM json_each(:groups) WHERE true
+        ON CONFLICT DO NOTHING"""
+REFRESH: Final = f"UPDATE penstock_groups SET {_FROM_HEAD} WHERE {_THESE}"
+RELEASE: Final = f"UPDATE penstock_groups SET claim = NULL, {_FROM_HEAD} WHERE {_THESE} AND claim = :epoch"
+DROP_EMPTY: Final = f"""
+    DELETE FROM penstock_groups WHERE {_THESE}
        AND claim IS NULL AND next_at IS NULL AND dead_arrival IS NULL AND NOT paused
-       AND NOT EXISTS (SELECT 1 FROM penstock_jobs INDEXED BY penstock_jobs_group
-                        WHERE lane = ?1 AND grp = ?2 AND holds)"""
+       AND NOT EXISTS (SELECT 1 FROM penstock_jobs j INDEXED BY penstock_jobs_group
+                        WHERE j.lane = :lane AND j.grp = penstock_groups.grp AND j.holds)"""
 COUNT: Final = """
     INSERT INTO penstock_counts (lane, state, n) VALUES (?,?,?)
     ON CONFLICT (lane, state) DO UPDATE SET n = n + excluded.n"""
+# What nobody knows of a job that simply succeeded (when it started, a receipt, an error) stays NULL.
+_SUCCEEDED: Final = (
+    *_TAKEN[: _TAKEN.index("open")],
+    *_TAKEN[_TAKEN.index("open") + 1 :],
+    "epoch",
+    "node",
+    "claimed_at",
+    "finished_at",
+)
 HISTORY_INSERT: Final = f"""
-    INSERT INTO penstock_history ({", ".join(HISTORY_COLUMNS)}) VALUES ({",".join("?" * len(HISTORY_COLUMNS))})"""
+    INSERT INTO penstock_history ({", ".join(_SUCCEEDED)}) VALUES ({",".join("?" * len(_SUCCEEDED))})"""
 CLAIM: Final = """
     SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, jobs
       FROM penstock_claims WHERE id = ?"""
+
+
+_HOT: Final = len(_TAKEN)
+_MODE: Final = _TAKEN.index("mode")
+_GRP: Final = _TAKEN.index("grp")
+_BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
+_BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
 
 
 class SqliteHotPath:
@@ -81,7 +109,14 @@ class SqliteHotPath:
     def insert_contexts(self, tx: SqliteTx, entries: Sequence[Entry]) -> set[str]:
         """Append contexts; the trigger writes the live rows and marks the groups."""
         now = to_us(tx.now)
-        tx.connection.executemany(CONTEXT_INSERT, (_context_values(*entry, now) for entry in entries))
+        columns = zip(*[_context_values(*entry, now) for entry in entries], strict=True)
+        # A value costs a quarter of a microsecond even when it is NULL: columns nobody filled are left out.
+        said = {
+            name: column
+            for name, column in zip(_INSERTED, columns, strict=True)
+            if column.count(_INSERTED[name]) < len(entries)
+        }
+        tx.connection.executemany(context_insert(tuple(said)), zip(*said.values(), strict=True))
         return {entry.id for entry in entries}
 
     def claim(self, db: SqliteDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
@@ -90,8 +125,8 @@ class SqliteHotPath:
         def work(tx: SqliteTx) -> Claim | None:
             until = to_us(tx.now + ask.ahead)
             arrivals = picked(tx.connection, self._turns, JOBS, lane=lane.id, until=until, limit=ask.limit)
-            jobs = sorted(_take(tx, arrivals), key=lambda job: (job.due_at, job.arrival))
-            return self._open(tx, ask, lane, jobs, groups=False)
+            rows = sorted(_take(tx, arrivals), key=_BY_DUE)
+            return self._open(tx, ask, lane, rows, groups=False, epoch=None)
 
         return db.write(work)
 
@@ -100,20 +135,22 @@ class SqliteHotPath:
 
         def work(tx: SqliteTx) -> Claim | None:
             until = to_us(tx.now + ask.ahead)
-            epoch, jobs, wanted = self.next_epoch(tx), [], ask.limit
+            epoch, rows, wanted = self.next_epoch(tx), list[Row](), ask.limit
             while wanted:
                 groups = picked(tx.connection, self._turns, GROUPS, lane=lane.id, until=until, limit=wanted)
                 if not groups:
                     break
-                tx.connection.executemany(LEASE_GROUP, [(epoch, lane.id, group) for group in groups])
-                taken = _take_runs(tx, lane.id, groups, until=until, run=ask.run)
-                jobs += taken
-                found = {job.grp for job in taken}
+                these = {"lane": lane.id, "groups": json.dumps(groups)}
+                tx.connection.execute(LEASE_GROUPS, {**these, "epoch": epoch})
+                firsts = tx.connection.execute(RUNS, {**these, "until": until, "run": ask.run})
+                taken = _take(tx, [row[0] for row in firsts])
+                rows += taken
+                found = {row[_GRP] for row in taken}
                 # A mark may have been out of date: such a group is put right and another looked at instead.
                 self.release_groups(tx, lane.id, [group for group in groups if group not in found], epoch)
                 wanted -= len(found)
-            jobs.sort(key=lambda job: (job.grp or "", job.ord, job.arrival))
-            return self._open(tx, ask, lane, jobs, groups=True, epoch=epoch)
+            rows.sort(key=_BY_PLACE)
+            return self._open(tx, ask, lane, rows, groups=True, epoch=epoch)
 
         return db.write(work)
 
@@ -124,8 +161,8 @@ class SqliteHotPath:
             sql = "DELETE FROM penstock_claims WHERE id = ? AND settled IS NULL"
             if not tx.connection.execute(sql, (claim.epoch,)).rowcount:
                 return False
-            now, node, claimed_at = to_us(tx.now), claim.node, to_us(claim.claimed_at)
-            rows = (_succeeded(claimed.job, claim.epoch, node, claimed_at, now) for claimed in claim.jobs)
+            rest = (claim.epoch, claim.node, to_us(claim.claimed_at), to_us(tx.now))
+            rows = [_succeeded(claimed.job) + rest for claimed in claim.jobs]
             tx.connection.executemany(HISTORY_INSERT, rows)
             self.count(tx, {(lane, 2): -len(claim.jobs), (lane, 10): len(claim.jobs)})
             if claim.groups:
@@ -141,10 +178,8 @@ class SqliteHotPath:
         if row is None:
             return None
         claimed_at = at_us(row[3])
-        jobs = tuple(
-            live(values)._replace(state=JobState.CLAIMED, epoch=row[0], node=row[2], claimed_at=claimed_at)
-            for values in json.loads(row[9])
-        )
+        held = (row[0], row[2], claimed_at)
+        jobs = tuple(_claimed(values, held) for values in json.loads(row[9]))
         mask = int.from_bytes(row[8] or b"", "big")
         return ClaimRow(
             row[0], row[1], row[2], claimed_at, at_us(row[4]), row[5], bool(row[6]), bool(row[7]), mask, jobs
@@ -172,18 +207,17 @@ class SqliteHotPath:
     def release_groups(self, tx: SqliteTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim."""
         if groups:
-            tx.connection.executemany(RELEASE, [(lane, group, epoch) for group in groups])
-            tx.connection.executemany(DROP_EMPTY, [(lane, group) for group in groups])
+            these = {"lane": lane, "groups": json.dumps(groups)}
+            tx.connection.execute(RELEASE, {**these, "epoch": epoch})
+            tx.connection.execute(DROP_EMPTY, these)
 
     def wake(self, tx: SqliteTx, lane: int, groups: Sequence[str]) -> None:
         """Put right what these groups' rows say of their heads, whoever holds them."""
         if groups:
-            rows = [(lane, group) for group in groups]
-            tx.connection.executemany(
-                "INSERT INTO penstock_groups (lane, grp) VALUES (?,?) ON CONFLICT DO NOTHING", rows
-            )
-            tx.connection.executemany(REFRESH, rows)
-            tx.connection.executemany(DROP_EMPTY, rows)
+            these = {"lane": lane, "groups": json.dumps(groups)}
+            tx.connection.execute(MAKE_GROUPS, these)
+            tx.connection.execute(REFRESH, these)
+            tx.connection.execute(DROP_EMPTY, these)
 
     def count(self, tx: SqliteTx, deltas: Mapping[tuple[int, int], int]) -> None:
         """Add to the counters; one writer, so there is no hot row to avoid."""
@@ -198,33 +232,26 @@ class SqliteHotPath:
         return db.write(lambda tx: _retire(tx, slice_rows))
 
     def _open(
-        self,
-        tx: SqliteTx,
-        ask: Ask,
-        lane: LaneRow,
-        jobs: list[Live],
-        *,
-        groups: bool,
-        epoch: int | None = None,
+        self, tx: SqliteTx, ask: Ask, lane: LaneRow, rows: list[Row], *, groups: bool, epoch: int | None
     ) -> Claim | None:
-        if not jobs:
+        if not rows:
             return None
         epoch = epoch or self.next_epoch(tx)
         now, until = tx.now, tx.now + ask.lease
-        arrivals = json.dumps([job.arrival for job in jobs])
-        stored = json.dumps([_stored(job) for job in jobs])
+        arrivals = json.dumps([row[0] for row in rows])
+        stored = json.dumps([(*row[:_HOT], row[_MODE] != 0, *_REST) for row in rows])
         values = (epoch, to_us(now), to_us(until), lane.id, ask.node, groups, arrivals, stored)
         tx.connection.execute(OPEN_CLAIM, values)
-        self.count(tx, {(lane.id, 1): -len(jobs), (lane.id, 2): len(jobs)})
-        contexts = _contexts(tx, arrivals)
-        claimed = tuple(
-            Claimed(
-                job._replace(state=JobState.CLAIMED, epoch=epoch, node=ask.node, claimed_at=now),
-                contexts.get(job.arrival),
-            )
-            for job in jobs
-        )
+        self.count(tx, {(lane.id, 1): -len(rows), (lane.id, 2): len(rows)})
+        held = (epoch, ask.node, now)
+        claimed = tuple([Claimed(_claimed(row, held), _context(row)) for row in rows])
         return Claim(epoch, lane.name, ask.node, now, until, claimed, groups=groups)
+
+
+@lru_cache(maxsize=256)
+def context_insert(columns: tuple[str, ...]) -> str:
+    """Return the INSERT of these columns."""
+    return f"INSERT INTO penstock_contexts ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
 
 
 def _context_values(job: NewJob, lane: LaneRow, id_: str, now: int) -> tuple[Any, ...]:
@@ -239,41 +266,42 @@ def _context_values(job: NewJob, lane: LaneRow, id_: str, now: int) -> tuple[Any
     )  # fmt: skip
 
 
-def _take(tx: SqliteTx, arrivals: Sequence[int]) -> list[Live]:
-    return [live(row) for row in tx.connection.execute(TAKE, (json.dumps(arrivals),)).fetchall()]
+def _take(tx: SqliteTx, arrivals: Sequence[int]) -> list[Row]:
+    """Take rows out of `jobs`; return them as stored, with their contexts behind."""
+    picked = json.dumps(arrivals)
+    rows = tx.connection.execute(TAKEN, (picked,)).fetchall()
+    tx.connection.execute(TAKE, (picked,))
+    return rows
 
 
-def _take_runs(tx: SqliteTx, lane: int, groups: Sequence[str], *, until: int, run: int) -> list[Live]:
-    arrivals: list[int] = []
-    for group in groups:
-        params = {"lane": lane, "grp": group, "until": until, "run": run}
-        arrivals += [row[0] for row in tx.connection.execute(RUN, params)]
-    return _take(tx, arrivals)
+def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
+    """Read what was stored of a pending row as the claimed job it is under this epoch, node and time."""
+    (arrival, lane, keep, mode, _, order, grp, tenant, due_at, start_by, attempt, max_attempts, send, open_,
+     recoveries, deferrals, revision) = row[:_HOT]  # fmt: skip
+    return Live._make((
+        arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, at_us(due_at), from_us(start_by), attempt,
+        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, None, None, None, None, None,
+    ))  # fmt: skip
 
 
-_CONTEXT_TIMES: Final = tuple(map(Context._fields.index, ("run_at", "created_at", "finish_by")))
+def _context(row: Row) -> Context | None:
+    id_, group, sequence, run_at, created_at, *said, finish_by, entity, version, event, correlation = row[
+        _HOT:
+    ]
+    if id_ is None:
+        return None
+    return Context._make((
+        id_, group, sequence, at_us(run_at), at_us(created_at), *said, from_us(finish_by), entity, version, event,
+        correlation,
+    ))  # fmt: skip
 
 
-def _contexts(tx: SqliteTx, arrivals: str) -> dict[int, Context]:
-    found = {}
-    for row in tx.connection.execute(CONTEXTS, (arrivals,)):
-        values = list(row[1:])
-        for index in _CONTEXT_TIMES:
-            values[index] = from_us(values[index])
-        found[row[0]] = Context._make(values)
-    return found
-
-
-def _stored(job: Live) -> list[Any]:
-    return [to_us(value) if isinstance(value, datetime) else value for value in job]
-
-
-def _succeeded(job: Live, epoch: int, node: int, claimed_at: int, now: int) -> tuple[Any, ...]:
+def _succeeded(job: Live) -> Row:
+    """Return the values of _SUCCEEDED up to `revision`."""
     return (
         job.arrival, job.lane, job.keep, job.mode, 10, job.ord, job.grp, job.tenant, to_us(job.due_at),
         None if job.start_by is None else to_us(job.start_by), job.attempt + 1, job.max_attempts,
-        job.current_send, job.recoveries, job.deferrals, job.revision, epoch, node, claimed_at,
-        None, None, None, None, now, None, None,
+        job.current_send, job.recoveries, job.deferrals, job.revision,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Times in SQLite: whole microseconds since 1970, UTC. Exact, sortable, narrow."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -15,9 +16,10 @@ def to_us(at: datetime) -> int:
 
 def from_us(us: int | None) -> datetime | None:
     """Return the time, None for None."""
-    return None if us is None else EPOCH + timedelta(microseconds=us)
+    return None if us is None else at_us(us)
 
 
+@lru_cache(maxsize=4096)
 def at_us(us: int) -> datetime:
-    """Return the time of a column that is never NULL."""
+    """Return the time of a column that is never NULL; a batch says the same time over and over."""
     return EPOCH + timedelta(microseconds=us)
