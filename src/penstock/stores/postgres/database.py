@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -26,6 +27,7 @@ from penstock.stores.sql.database import Row
 T = TypeVar("T")
 RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
 RUNS: Final = 10
+IDLE_S: Final = 1.0
 SETTINGS: Final = """
     SET default_transaction_isolation = 'read committed';
     SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off;
@@ -96,19 +98,27 @@ class PostgresTx:
         return self.cursor.execute(compiled(sql), {name: listed(value) for name, value in params.items()})
 
 
+class PooledConnection(psycopg.Connection[Row]):
+    """A connection that knows when it last answered."""
+
+    answered_at = 0.0
+
+
 class PostgresDatabase:
     """A pool of connections to one database."""
 
     dialect = "postgres"
 
     def __init__(self, url: str, *, max_connections: int = 8) -> None:
+        self._lost_at = 0.0
         self._pool = ConnectionPool(
             url,
             min_size=1,
             max_size=max_connections,
+            connection_class=PooledConnection,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             configure=_configure,
-            check=ConnectionPool.check_connection,
+            check=self._check,
             timeout=10.0,
             open=False,
             name="penstock",
@@ -139,7 +149,12 @@ class PostgresDatabase:
         for left in range(RUNS - 1, -1, -1):
             try:
                 with translated("transaction"), self._pool.connection() as connection:
-                    return work(connection)
+                    result = work(connection)
+                    connection.answered_at = monotonic()
+                    return result
+            except StoreUnavailable:
+                self._lost_at = monotonic()
+                raise
             except RUN_AGAIN:
                 if not left:
                     raise
@@ -148,6 +163,11 @@ class PostgresDatabase:
                     raise
                 self._prepare()
         raise AssertionError("unreachable")
+
+    def _check(self, connection: PooledConnection) -> None:
+        """Ask a connection whether it is still there if it was idle, or if another one was lost since."""
+        if connection.answered_at < max(self._lost_at, monotonic() - IDLE_S):
+            ConnectionPool.check_connection(connection)
 
     def _prepare(self) -> None:
         """Make the partitions that housekeeping would have made, had any node run these days."""
