@@ -5,6 +5,7 @@ once; the order of joins is fixed by INDEXED BY where the planner would guess fr
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -12,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from penstock.domain.job import Claim, Claimed, Context, Live, NewJob
+from penstock.domain.lanes import RETENTION_DAYS
 from penstock.domain.ordering import DEFAULT_SEQUENCE
 from penstock.domain.states import JobState
 from penstock.ports.store import Ask
@@ -98,6 +100,10 @@ _MODE: Final = _TAKEN.index("mode")
 _GRP: Final = _TAKEN.index("grp")
 _BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
 _BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
+
+OLD_HISTORY: Final = """
+    SELECT arrival, lane, state FROM penstock_history INDEXED BY penstock_history_old
+     WHERE keep = ? AND finished_at < ? ORDER BY finished_at LIMIT ?"""
 
 
 class SqliteHotPath:
@@ -229,7 +235,18 @@ class SqliteHotPath:
 
     def retire(self, db: SqliteDatabase, slice_rows: int) -> int:
         """Delete a slice of what retention no longer keeps."""
-        return db.write(lambda tx: _retire(tx, slice_rows))
+        return db.write(lambda tx: self._retire(tx, slice_rows))
+
+    def _retire(self, tx: SqliteTx, slice_rows: int) -> int:
+        connection, rows = tx.connection, list[Row]()
+        for keep in RETENTION_DAYS.values():  # not the lanes' own: a lane may have had another before
+            before = to_us(tx.now) - keep * 86_400_000_000
+            rows += connection.execute(OLD_HISTORY, (keep, before, slice_rows - len(rows))).fetchall()
+        ids = [(row[0],) for row in rows]
+        for table in ("history", "attempts", "contexts", "revisions", "requests"):
+            connection.executemany(f"DELETE FROM penstock_{table} WHERE arrival = ?", ids)
+        self.count(tx, {key: -n for key, n in Counter((row[1], row[2]) for row in rows).items()})
+        return len(rows)
 
     def _open(
         self, tx: SqliteTx, ask: Ask, lane: LaneRow, rows: list[Row], *, groups: bool, epoch: int | None
@@ -303,17 +320,3 @@ def _succeeded(job: Live) -> Row:
         None if job.start_by is None else to_us(job.start_by), job.attempt + 1, job.max_attempts,
         job.current_send, job.recoveries, job.deferrals, job.revision,
     )  # fmt: skip
-
-
-def _retire(tx: SqliteTx, slice_rows: int) -> int:
-    connection = tx.connection
-    arrivals: list[int] = []
-    for (keep,) in connection.execute("SELECT DISTINCT keep FROM penstock_lanes").fetchall():
-        before = to_us(tx.now) - keep * 86_400_000_000
-        sql = """SELECT arrival FROM penstock_history INDEXED BY penstock_history_old
-                  WHERE keep = ? AND finished_at < ? ORDER BY finished_at LIMIT ?"""
-        arrivals += [row[0] for row in connection.execute(sql, (keep, before, slice_rows - len(arrivals)))]
-    ids = [(arrival,) for arrival in arrivals]
-    for table in ("history", "attempts", "contexts", "revisions", "requests"):
-        connection.executemany(f"DELETE FROM penstock_{table} WHERE arrival = ?", ids)
-    return len(arrivals)

@@ -1,0 +1,314 @@
+"""Scenarios by family: small worlds, each drawn from a seed, that between them use all of the port.
+
+A family fixes what is at stake (one hot group, executors that report, operators that meddle); the seed draws
+the rest: how many jobs and nodes, sequences, modes, tenants, times.
+"""
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from penstock.domain.job import NewJob
+from penstock.domain.lanes import Lane
+from penstock.domain.lanes import lane as lane_of
+from penstock.domain.ordering import Mode
+from penstock.domain.states import Verb
+from penstock.domain.ulid import new as new_ulid
+from penstock.testing.sim.actors import Meddling, Offer
+from penstock.testing.sim.dispatcher import Terms, terms_of
+from penstock.testing.sim.faults import FaultPlan, SinkFault, Span
+from penstock.testing.sim.world import START
+
+LANE: Final = "orders"
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "lease": "2s",
+    "poll_interval": "500ms",
+    "timeout": "800ms",
+    "lookahead": "0s",
+    "retry": '["0s","400ms","900ms"]',
+    "ack_timeout": "2s",
+    "heartbeat": "1s",
+    "batch_size": 4,
+    "complete_on": "sent",
+    "key_ttl": "4s",
+}
+_TEXTS: Final = ("", "é", "\u2028", "😀", '"\\', "\n\t", "null")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What a run begins with: offers by producer, steps of the store's clock, faults a family insists on."""
+
+    lanes: Sequence[Lane]
+    terms: Mapping[str, Terms]
+    producers: Sequence[Sequence[Offer]]
+    nodes: int = 2
+    duration: float = 8.0
+    meddling: Meddling | None = None
+    housekeeping: timedelta | None = None
+    steps: Sequence[tuple[float, timedelta]] = ()
+    sends: Mapping[SinkFault, float] = field(default_factory=dict)
+
+
+Family = Callable[[random.Random], Scenario]
+
+
+class Sketch:
+    """Draws a scenario piece by piece."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self._lanes: dict[str, Lane] = {}
+        self._terms: dict[str, Terms] = {}
+        self._number = 0
+
+    def lane(
+        self, name: str = LANE, *, ordered: bool = True, loose: bool = True, **settings: object
+    ) -> "Sketch":
+        """Add a lane."""
+        made = lane_of(name, **{**_DEFAULTS, **settings})
+        self._lanes[name] = made
+        self._terms[name] = terms_of(made, ordered=ordered, loose=loose, doubt=self.rng.random() < 0.5)
+        return self
+
+    def job(self, lane: str = LANE, **fields: Any) -> NewJob:  # noqa: ANN401
+        """Return a job whose payload no other job has."""
+        self._number += 1
+        payload = json.dumps({"n": self._number, "text": self.rng.choice(_TEXTS)}, ensure_ascii=False)
+        return NewJob(lane=lane, **{"payload": payload, **fields})
+
+    def offers(self, jobs: Sequence[NewJob], *, within: float = 5.0, together: int = 3) -> list[Offer]:
+        """Return the jobs as offers in this order, a few at a time, spread over that many seconds."""
+        found, rest = [], list(jobs)
+        while rest:
+            size = self.rng.randint(1, together)
+            found.append((rest[:size], self.rng.random() * within))
+            rest = rest[size:]
+        times = sorted(at for _, at in found)
+        return [Offer(at, jobs) for (jobs, _), at in zip(found, times, strict=True)]
+
+    def ordered(self, lane: str = LANE) -> bool:
+        """Say whether the lane's groups are claimed."""
+        return self._terms[lane].ordered
+
+    def id(self) -> str:
+        """Return an id that a producer might choose."""
+        return new_ulid(int(START.timestamp() * 1000), self.rng.randbytes(10))
+
+    def later(self, seconds: float) -> datetime:
+        """Return a time that many seconds after the start."""
+        return START + timedelta(seconds=seconds)
+
+    def scenario(self, *producers: Sequence[Offer], **settings: Any) -> Scenario:  # noqa: ANN401
+        """Return the whole."""
+        return Scenario(lanes=list(self._lanes.values()), terms=self._terms, producers=producers, **settings)
+
+
+def steady(rng: random.Random) -> Scenario:
+    """Jobs without order, some of the future, of several tenants, from two producers."""
+    sketch = Sketch(rng).lane(ordered=False, lookahead=rng.choice(("0s", "600ms")))
+    jobs = [
+        sketch.job(
+            tenant=rng.choice((None, "a", "b", "c")),
+            run_at=sketch.later(rng.random() * 6) if rng.random() < 0.3 else None,
+            max_attempts=rng.choice((None, 1, 2)),
+        )
+        for _ in range(rng.randint(8, 16))
+    ]
+    half = len(jobs) // 2
+    return sketch.scenario(sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.randint(2, 3))
+
+
+def hot_group(rng: random.Random) -> Scenario:
+    """One group that everything waits for, fed by two producers with sequences that overtake."""
+    sketch = Sketch(rng).lane(loose=False, mode="block_on_error")
+    mode = rng.choice((Mode.BLOCK_ON_ERROR, Mode.NEXT_ON_ERROR, None))
+    jobs = [
+        sketch.job(group="hot", sequence=rng.choice((99, 99, 50, rng.randint(1, 99))), mode=mode)
+        for _ in range(rng.randint(6, 10))
+    ]
+    half = len(jobs) // 2
+    return sketch.scenario(sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.randint(2, 3))
+
+
+def recovery_probe(rng: random.Random) -> Scenario:
+    """Work that is out for a while, asked for when its holder or its executor falls silent."""
+    sketch = Sketch(rng).lane(
+        complete_on="reported",
+        on_unknown=rng.choice(("requeue", "hold")),
+        max_recoveries=rng.choice((1, 3)),
+    )
+    jobs = [
+        sketch.job(group=rng.choice("xy"), mode=rng.choice((Mode.BLOCK_ON_ERROR, Mode.IMMEDIATE)))
+        for _ in range(rng.randint(6, 10))
+    ]
+    return sketch.scenario(sketch.offers(jobs), nodes=rng.randint(2, 3))
+
+
+def herd(rng: random.Random) -> Scenario:
+    """All is due in the same moment, and there is more of it than a claim takes."""
+    sketch = Sketch(rng).lane(ordered=rng.random() < 0.5, batch_size=3)
+    at = sketch.later(2)
+    jobs = [
+        sketch.job(
+            run_at=at,
+            tenant=rng.choice((None, "a", "b")),
+            group=rng.choice("pqrst"),
+            mode=rng.choice((Mode.IMMEDIATE, Mode.NEXT_ON_ERROR)) if sketch.ordered() else Mode.IMMEDIATE,
+        )
+        for _ in range(rng.randint(12, 20))
+    ]
+    return sketch.scenario(sketch.offers(jobs, within=1.5, together=6), nodes=3, duration=6.0)
+
+
+def many_groups(rng: random.Random) -> Scenario:
+    """Many groups, most of them blocked, paused or of the future, and one that is free."""
+    sketch = Sketch(rng).lane(loose=False, mode="block_on_error", retry='["0s"]', batch_size=2)
+    names = [f"g{number:02}" for number in range(rng.randint(6, 12))]
+    jobs = []
+    for name in names:
+        run_at = sketch.later(rng.random() * 7) if rng.random() < 0.3 else None
+        jobs += [sketch.job(group=name, run_at=run_at, tenant=rng.choice((None, "a", "b")))]
+        jobs += [sketch.job(group=name) for _ in range(rng.randint(0, 2))]
+    rng.shuffle(jobs)
+    return sketch.scenario(
+        sketch.offers(jobs, together=4),
+        sends={SinkFault.REFUSE: 0.2},
+        meddling=Meddling(every=timedelta(seconds=1), verbs=(Verb.SKIP,), groups=[(LANE, n) for n in names]),
+    )
+
+
+def mode_mix(rng: random.Random) -> Scenario:
+    """Jobs of all three modes share groups; some die, and who waits for them depends on who waits."""
+    sketch = Sketch(rng).lane(retry=rng.choice(('["0s"]', '["0s","300ms"]')))
+    jobs = [
+        sketch.job(
+            group=rng.choice(("x", "x", "y", None)),
+            mode=rng.choice(list(Mode)),
+            sequence=rng.choice((99, 99, rng.randint(0, 200))),
+        )
+        for _ in range(rng.randint(8, 14))
+    ]
+    half = len(jobs) // 2
+    return sketch.scenario(
+        sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), sends={SinkFault.REFUSE: 0.15}
+    )
+
+
+def runs(rng: random.Random) -> Scenario:
+    """A sink that keeps order itself: runs of a group are claimed together, sent in order, partly settled."""
+    sketch = Sketch(rng).lane(
+        loose=False,
+        mode=rng.choice(("next_on_error", "block_on_error")),
+        hold_until="sent",
+        complete_on=rng.choice(("sent", "reported")),
+        retry='["0s","300ms"]',
+    )
+    jobs = [
+        sketch.job(group=rng.choice("xxy"), sequence=rng.choice((99, 99, 99, rng.randint(90, 110))))
+        for _ in range(rng.randint(8, 14))
+    ]
+    return sketch.scenario(sketch.offers(jobs, within=4), sends={SinkFault.ERROR: 0.1})
+
+
+def reports(rng: random.Random) -> Scenario:
+    """Executors report early, late, twice or never, while nodes settle the same jobs."""
+    sketch = Sketch(rng).lane(complete_on="reported", max_recoveries=rng.choice((0, 2)), ack_timeout="1s")
+    jobs = [
+        sketch.job(group=rng.choice("xyz"), mode=rng.choice((Mode.NEXT_ON_ERROR, Mode.IMMEDIATE)))
+        for _ in range(rng.randint(8, 12))
+    ]
+    return sketch.scenario(sketch.offers(jobs), nodes=2)
+
+
+def keys(rng: random.Random) -> Scenario:
+    """Producers use the same few keys, for the same payload or another, while jobs end and keys expire."""
+    sketch = Sketch(rng).lane(ordered=False, key_ttl=rng.choice(("500ms", "3s")))
+    producers = []
+    for _ in range(3):
+        jobs = []
+        for _ in range(rng.randint(3, 6)):
+            key = rng.choice((None, "k1", "k2", "k3"))
+            own = {"id": sketch.id()} if rng.random() < 0.3 else {}
+            same = {"payload": f'{{"for": "{key}"}}'} if key and rng.random() < 0.7 else {}
+            jobs.append(sketch.job(key=key, **own, **same))
+        producers.append(sketch.offers(jobs, together=2))
+    return sketch.scenario(*producers, housekeeping=timedelta(seconds=1))
+
+
+def verbs(rng: random.Random) -> Scenario:
+    """Operators do everything to every job at any time."""
+    sketch = Sketch(rng).lane(
+        complete_on=rng.choice(("sent", "reported")), on_unknown=rng.choice(("requeue", "hold"))
+    )
+    jobs = [
+        sketch.job(group=rng.choice("xy"), mode=rng.choice(list(Mode)), sequence=rng.choice((50, 99)))
+        for _ in range(rng.randint(6, 10))
+    ]
+    how = Meddling(every=timedelta(milliseconds=300), groups=[(LANE, "x"), (LANE, "y")])
+    return sketch.scenario(sketch.offers(jobs, within=3), sends={SinkFault.REFUSE: 0.1}, meddling=how)
+
+
+def dead_letters(rng: random.Random) -> Scenario:
+    """Many jobs die; operators replay, skip, cancel and settle them while their groups wait."""
+    sketch = Sketch(rng).lane(
+        loose=False, mode="block_on_error", retry=rng.choice(('["0s"]', '["0s","200ms"]'))
+    )
+    jobs = [sketch.job(group=rng.choice("xyz")) for _ in range(rng.randint(6, 12))]
+    how = Meddling(
+        every=timedelta(milliseconds=400),
+        verbs=(Verb.RETRY, Verb.RETRY, Verb.SKIP, Verb.CANCEL, Verb.SETTLE_SUCCEEDED),
+    )
+    faults = {SinkFault.REFUSE: 0.25, SinkFault.ERROR: 0.15}
+    return sketch.scenario(sketch.offers(jobs, within=4), sends=faults, meddling=how)
+
+
+def retention(rng: random.Random) -> Scenario:
+    """Deadlines pass, days pass, and housekeeping drops what is over while the rest goes on."""
+    sketch = Sketch(rng).lane(
+        dead_retention=rng.choice(("1s", "4s")), key_ttl="1s", retention="1d", retry='["0s","300ms"]'
+    )
+    jobs = [
+        sketch.job(
+            group=rng.choice("xy"),
+            mode=rng.choice(list(Mode)),
+            start_by=sketch.later(rng.random() * 8) if rng.random() < 0.5 else None,
+            key=rng.choice((None, "k1", "k2")),
+        )
+        for _ in range(rng.randint(8, 12))
+    ]
+    days = [(rng.uniform(2, 7), timedelta(hours=rng.choice((1, 23, 30)))) for _ in range(rng.randint(0, 2))]
+    return sketch.scenario(
+        sketch.offers(jobs),
+        sends={SinkFault.REFUSE: 0.2},
+        housekeeping=timedelta(milliseconds=500),
+        steps=days,
+    )
+
+
+_ALL: Final = (
+    steady, herd, hot_group, many_groups, mode_mix, runs, recovery_probe, reports, keys, verbs, dead_letters,
+    retention,
+)  # fmt: skip
+FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})
+
+
+def draw_plan(rng: random.Random, scenario: Scenario) -> FaultPlan:
+    """Return a member of the swarm whose troubles are as short and as many as these scenarios need."""
+    plan = FaultPlan.draw(rng)
+    return replace(
+        plan,
+        calls={kind: 2 * chance for kind, chance in plan.calls.items()},
+        sends={**plan.sends, **scenario.sends},
+        disasters={kind: 10 * rate for kind, rate in plan.disasters.items()},
+        pause=Span(0.1, 8),
+        restart=Span(0.1, 4),
+        hang=Span(0.3, 3),
+        locked=Span(0.05, 1),
+        outage=Span(0.2, 3),
+        step=Span(-2, 20),
+    )

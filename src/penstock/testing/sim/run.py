@@ -1,0 +1,198 @@
+"""One seed, one run: a family's scenario, its faults, then calm, and all has to have come out right."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.job import Live
+from penstock.domain.ulid import Ulids
+from penstock.testing.invariants.afterwards import check_afterwards
+from penstock.testing.invariants.facts import Late, Ledger, Log, Stuck
+from penstock.testing.invariants.model import Model
+from penstock.testing.invariants.watch import Watch
+from penstock.testing.sim.actors import Executors, Offer, meddle, produce
+from penstock.testing.sim.bed import Bed, shared_bed
+from penstock.testing.sim.dispatcher import Dispatcher
+from penstock.testing.sim.families import FAMILIES, Scenario, draw_plan
+from penstock.testing.sim.faults import FaultPlan, Port
+from penstock.testing.sim.node import NodeEnv
+from penstock.testing.sim.recovery import Recovery
+from penstock.testing.sim.sink import Message, SimSink
+from penstock.testing.sim.world import START, Main, Overdue, World
+
+RECOVER_EVERY: Final = timedelta(seconds=1)
+CALM: Final = timedelta(seconds=60)
+FAR: Final = timedelta(seconds=90)
+SLACK: Final = timedelta(seconds=6)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run that held all promises was like."""
+
+    family: str
+    seed: int
+    trace: str
+    jobs: int
+    deliveries: int
+    stale: int
+    store_calls: int
+    steps: int
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything of one run."""
+
+    world: World
+    scenario: Scenario
+    watch: Watch
+    ledger: Ledger
+    log: Log
+    sink: SimSink
+    calm_since: float | None = None
+
+    def start(self) -> None:
+        """Start all nodes."""
+        for name in "abc"[: self.scenario.nodes]:
+            self.world.spawn_node(name, self._node)
+        for number, offers in enumerate(self.scenario.producers):
+            self.world.spawn_node(f"producer{number}", self._producer(offers))
+        if self.sink.reported:
+            self.world.spawn_node("executors", self._executors)
+        if self.scenario.meddling is not None:
+            self.world.spawn_node("operators", self._operators)
+        for at, step in self.scenario.steps:
+            self.world.loop.call_later(at, self.world.step_clock, None, step)
+
+    def finish(self) -> None:
+        """Run through the troubles, then until all is quiet, and judge."""
+        self.world.run(until=timedelta(seconds=self.scenario.duration))
+        self.world.stop_faults()
+        self.sink.calm, self.calm_since = True, self.world.loop.time()
+        try:
+            self.world.run_until(self.quiet, timeout=CALM, every=timedelta(milliseconds=500))
+        except Overdue as error:
+            raise Stuck("not at rest long after the last fault", jobs=self._restless()) from error
+        self.watch.check_whole()
+        known = self.watch.model.arrivals
+        dropped = {id_ for id_, arrival in known.items() if arrival not in self.watch.tables.facts}
+        check_afterwards(self.ledger, self.log, self.watch.store, ids=known, dropped=dropped)
+
+    def quiet(self) -> bool:
+        """Say whether all is answered and every job has ended or may stay where it is."""
+        self._check_nothing_waits()
+        return all(offer.answered for offers in self.scenario.producers for offer in offers) and not any(
+            self._restless()
+        )
+
+    def _restless(self) -> list[Live]:
+        model, horizon = self.watch.model, self.world.store_clock.now() + FAR
+        live = (spot for spot in model.spots.values() if spot.finished_at is None)
+        return [spot.job for spot in live if not model.parked(spot, horizon=horizon)]
+
+    def _check_nothing_waits(self) -> None:
+        """Once faults have stopped, what is free has been free only since just now."""
+        now = self.world.store_clock.now()
+        for terms in self.scenario.terms.values():
+            longest = terms.lease + 2 * terms.poll + SLACK
+            lane = self.watch.rules[terms.name].number
+            jobs = list(self.watch.model.ready_jobs(lane, now - longest))
+            for key in self.watch.model.groups(lane):
+                jobs += self.watch.model.ready_run(key, now - longest, 1)
+            for arrival in jobs:
+                if self.world.loop.time() - self._free_since(arrival) > longest.total_seconds():
+                    raise Late("free for longer than lease + 2 polls", job=self.watch.model.spots[arrival])
+
+    def _free_since(self, arrival: int) -> float:
+        model = self.watch.model
+        job = model.spots[arrival].job
+        marks = [self.calm_since or 0.0, model.changed_at[arrival]]
+        if job.grp is not None:
+            marks.append(model.changed_at[job.lane, job.grp])
+        return max(marks)
+
+    async def _node(self, env: NodeEnv) -> None:
+        node = Dispatcher(env, self.watch.store, self.sink, self.scenario.terms)
+        recovery = Recovery(node, RECOVER_EVERY, self.scenario.housekeeping, self._names)
+        async with asyncio.TaskGroup() as tasks:
+            await node.dispatch(tasks)
+            await recovery.run(tasks)
+
+    async def _executors(self, env: NodeEnv) -> None:
+        await Executors(env, self.watch.store, self.sink, self.scenario.terms).run()
+
+    async def _operators(self, env: NodeEnv) -> None:
+        how, until = self.scenario.meddling, self.scenario.duration
+        assert how is not None
+        await meddle(env, self.watch.store, lambda: list(self.ledger.accepted), how, until=until)
+
+    def _producer(self, offers: Sequence[Offer]) -> Main:
+        return lambda env: produce(env, self.watch.store, self.ledger, offers)
+
+    def _names(self, job: Live) -> tuple[str, str]:
+        lane = next(name for name, rules in self.watch.rules.items() if rules.number == job.lane)
+        return lane, self.watch.model.facts[job.arrival].id
+
+
+def run_seed(family: str, seed: int, *, plan: FaultPlan | None = None, bed: Bed | None = None) -> Result:
+    """Run one seed of a family; raise what went wrong, with the world's report attached."""
+    rng = random.Random(f"{family}/{seed}")  # noqa: S311 - it has to be repeatable
+    scenario = FAMILIES[family](rng)
+    drawn = draw_plan(rng, scenario)
+    return run_scenario(family, seed, scenario, plan or drawn, bed or shared_bed())
+
+
+def run_scenario(family: str, seed: int, scenario: Scenario, plan: FaultPlan, bed: Bed) -> Result:
+    """Run a scenario under a plan."""
+    with World(seed, plan) as world:
+        run = prepare(world, scenario, bed)
+        run.start()
+        try:
+            run.finish()
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(world.report())
+            raise
+        return Result(
+            family,
+            seed,
+            world.trace_hash,
+            len(run.ledger),
+            len(run.log.deliveries),
+            sum(delivery.stale for delivery in run.log.deliveries),
+            world.calls[Port.STORE],
+            world.loop.steps,
+        )
+
+
+def command(family: str, seed: int) -> str:
+    """Return what runs a seed again."""
+    return f"penstock sim --seed {seed} --family {family}"
+
+
+def prepare(world: World, scenario: Scenario, bed: Bed) -> Run:
+    """Put a scenario's parts together."""
+    ids = _ids(world)
+    store = bed.fresh(scenario.lanes, clock=world.store_clock.now, ids=ids)
+    watch = Watch(store, clock=world.store_clock.now, time=world.loop.time, fail=world.fail)
+    log = Log()
+    reported = frozenset(name for name, terms in scenario.terms.items() if terms.policy.ack is not None)
+    sink = SimSink(world, log, _stale(watch.model), reported)
+    return Run(world, scenario, watch, Ledger(), log, sink)
+
+
+def _ids(world: World) -> Ulids:
+    rng = world.stream("ids")
+    return Ulids(lambda: int((START.timestamp() + world.loop.time()) * 1000), rng.randbytes)
+
+
+def _stale(model: Model) -> Callable[[Message], bool]:
+    def stale(message: Message) -> bool:
+        spot = model.spots.get(model.arrivals[message.job])
+        return spot is None or spot.state.label != "claimed" or spot.job.epoch != message.epoch
+
+    return stale

@@ -1,0 +1,11 @@
+"""No seed of any family breaks a promise: half of the families, the others are in test_more_families.py."""
+
+import pytest
+
+from penstock.testing.sim.families import FAMILIES
+from tests.sim.seeds import chunks, run_all
+
+
+@pytest.mark.parametrize(("family", "seeds"), list(chunks(list(FAMILIES)[0::2])))
+def test_every_promise_holds(family: str, seeds: range) -> None:
+    run_all(family, seeds)
