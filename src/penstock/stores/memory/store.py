@@ -10,13 +10,12 @@ from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
 from penstock.domain.names import near
-from penstock.domain.ordering import waits_for_dead
 from penstock.domain.outcomes import Outcome
 from penstock.domain.states import JobState, Verb
 from penstock.errors import PenstockError, UnknownLane
 from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
 from penstock.stores.memory import applying, claiming, intake, operating, reading
-from penstock.stores.memory.tables import Ended, Tables, place
+from penstock.stores.memory.tables import Ended, Tables
 
 
 class MemoryStore:
@@ -265,8 +264,8 @@ class MemoryStore:
         lane = self._tables.lanes[self._tables.lane_names[row.lane]]
         if now < ended.at + parse_duration(lane["dead_retention"]):
             return False
-        waiting = self._tables.group_rows(row.lane, row.grp) if row.grp is not None else []
-        return not any(waits_for_dead(claiming.standing(other), place(row)) for other in waiting)
+        # It may block while an ordered job of its group lives, even one it does not stop: modes are mixed.
+        return row.grp is None or not self._tables.group_rows(row.lane, row.grp)
 
     def _drop(self, arrival: int) -> None:
         tables = self._tables

@@ -1,5 +1,6 @@
 """Housekeeping: what expires, what is dropped, and what must stay."""
 
+from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Failed
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.ports.store import Store
@@ -112,6 +113,23 @@ class RetentionTests:
 
         assert store.retire(slice_rows=1_000) == 1
         assert store.group(LANE, GROUP) is None
+
+    def test_a_dead_job_stays_while_its_group_is_at_work(self, store: Store) -> None:
+        """Also where nobody waits for it: whoever arrives next might."""
+        put_lane(store, dead_retention="0s")
+        [dead, _] = enqueue(store, *(ordered(mode=Mode.NEXT_ON_ERROR) for _ in range(2)))
+        settle(store, some(claim_groups(store)), Dead(Reason.PERMANENT))
+
+        assert store.retire(slice_rows=1_000) == 0
+
+        batch = some(claim_groups(store))
+
+        assert store.retire(slice_rows=1_000) == 0
+        assert state(store, dead) is JobState.DEAD
+
+        store.settle(batch)
+
+        assert store.retire(slice_rows=1_000) == 1
 
     def test_a_group_goes_on_after_its_dead_job_was_dropped(self, store: Store) -> None:
         """Nothing remembers what is gone."""
