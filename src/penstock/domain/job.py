@@ -13,9 +13,11 @@ from penstock.domain.ordering import DEFAULT_SEQUENCE, Mode
 from penstock.domain.states import JobState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """An enqueue object: only `lane` is required; None means the lane's default."""
+class NewJob(NamedTuple):
+    """An enqueue object: only `lane` is required; None means the lane's default.
+
+    `payload`, `headers` and `event` are JSON text. A tuple, because a bulk load makes very many of them.
+    """
 
     lane: str
     payload: str | None = None
