@@ -83,9 +83,10 @@ class PostgresHotPath:
         mask = int.from_bytes(settled or b"", "big")
         return ClaimRow(epoch, lane, node, claimed_at, lease_until, takeovers, groups, sending, mask, jobs)
 
-    def claims_of(self, tx: PostgresTx, arrivals: Sequence[int]) -> dict[int, int]:
-        """Return the epoch of the claim that holds each arrival; claims are few, their rows are looked through."""
-        return dict(tx.cursor.execute(sql.CLAIMS_OF, {"arrivals": list(arrivals)}).fetchall())
+    def claims_of(self, tx: PostgresTx, arrivals: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the claims that each arrival is in; claims are few, their rows are looked through."""
+        rows = tx.cursor.execute(sql.CLAIMS_OF, {"arrivals": list(arrivals)}).fetchall()
+        return [(arrival, epoch) for arrival, epoch in rows]
 
     def lapsed_claims(self, tx: PostgresTx, limit: int) -> list[int]:
         """Lock claims whose lease ran out."""

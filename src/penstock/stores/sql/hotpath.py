@@ -61,8 +61,8 @@ class HotPath(Protocol):
     def claim_row(self, tx: Any, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""
 
-    def claims_of(self, tx: Any, arrivals: Sequence[int]) -> dict[int, int]:
-        """Return the epoch of the claim that holds each arrival, for those in one."""
+    def claims_of(self, tx: Any, arrivals: Sequence[int]) -> list[tuple[int, int]]:
+        """Return these arrivals with the epoch of every claim they are in: one they were settled in, too."""
 
     def lapsed_claims(self, tx: Any, limit: int) -> list[int]:
         """Lock claims whose lease ran out, oldest first, passing over those somebody else has locked."""

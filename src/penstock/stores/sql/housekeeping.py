@@ -61,5 +61,5 @@ def drop_keys(tx: Tx, limit: int) -> None:
 def drop_requests(tx: Tx, hot: HotPath, limit: int) -> None:
     """Drop requests whose job ended without anybody having looked at them."""
     idle = [row[0] for row in tx.fetch(IDLE_REQUESTS, before=tx.now - SETTLED_FOR, limit=limit)]
-    held = hot.claims_of(tx, idle) if idle else {}
+    held = {arrival for arrival, _ in hot.claims_of(tx, idle)} if idle else set()
     tx.execute(FORGET, arrivals=[arrival for arrival in idle if arrival not in held])

@@ -112,13 +112,17 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
 
 
 def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> dict[int, InClaim]:
-    """Return those in a claim; one settled between the look and the lock is somewhere else by now."""
+    """Return those in a claim; one settled between the look and the lock is somewhere else by now.
+
+    A job that was settled and claimed again is in two claims while mates keep the first one open: only one
+    of them has it unsettled.
+    """
     found = {}
-    epochs = hot.claims_of(tx, arrivals)
-    for epoch in sorted(set(epochs.values())):
+    wanted = set(arrivals)
+    for epoch in sorted({epoch for _, epoch in hot.claims_of(tx, arrivals)}):
         claim = hot.claim_row(tx, epoch, lock=lock)
         for position, job in enumerate(claim.jobs if claim is not None else ()):
-            if claim is not None and job.arrival in epochs and not claim.mask >> position & 1:
+            if claim is not None and job.arrival in wanted and not claim.mask >> position & 1:
                 found[job.arrival] = InClaim(job, claim)
     return found
 

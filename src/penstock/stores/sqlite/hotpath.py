@@ -191,11 +191,11 @@ class SqliteHotPath:
             row[0], row[1], row[2], claimed_at, at_us(row[4]), row[5], bool(row[6]), bool(row[7]), mask, jobs
         )
 
-    def claims_of(self, tx: SqliteTx, arrivals: Sequence[int]) -> dict[int, int]:
-        """Return the epoch of the claim that holds each arrival."""
+    def claims_of(self, tx: SqliteTx, arrivals: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the claims that each arrival is in."""
         sql = """SELECT j.value, c.id FROM penstock_claims c, json_each(c.arrivals) j
                   WHERE j.value IN (SELECT value FROM json_each(?))"""
-        return dict(tx.connection.execute(sql, (json.dumps(list(arrivals)),)).fetchall())
+        return tx.connection.execute(sql, (json.dumps(list(arrivals)),)).fetchall()
 
     def lapsed_claims(self, tx: SqliteTx, limit: int) -> list[int]:
         """Return claims whose lease ran out, oldest first."""

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from penstock.domain.outcomes import Deferred, Dispatched, Failed, Returned
-from penstock.domain.states import JobState, Verb
+from penstock.domain.outcomes import Deferred, Dispatched, Failed, Returned, Succeeded
+from penstock.domain.states import Effect, JobState, Verb
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
     HOUR,
@@ -21,6 +21,7 @@ from penstock.testing.store_suite.factories import (
     operate,
     ordered,
     put_lane,
+    report,
     settle,
     some,
     state,
@@ -29,6 +30,22 @@ from penstock.testing.store_suite.factories import (
 
 class ClaimTests:
     """Claims."""
+
+    def test_a_job_claimed_again_beside_its_mates_is_found(self, store: Store) -> None:
+        """The claim it was settled in stays open for a mate; the job is in the claim it is in now."""
+        put_lane(store)
+        [again, mate] = enqueue(store, job(run_at=store.now() - HOUR), job())
+        first = some(claim(store, lease=PAST))
+        store.settle(first, by_id(first, {again: Failed("no", ZERO)}))
+        second = some(claim(store))
+        store.takeover(2, HOUR, 10)
+
+        assert find(store, again).live.epoch == second.epoch
+        assert find(store, mate).live.epoch != second.epoch
+        assert operate(store, Verb.CANCEL, again).effect is Effect.REQUESTED
+        assert report(store, again, 2, Succeeded()).applied
+        assert report(store, mate, 1, Succeeded()).applied
+        assert store.counts() == {(LANE, JobState.SUCCEEDED): 2}
 
     def test_nothing_due_is_no_claim(self, store: Store) -> None:
         """An empty lane, a lane of future jobs and a lane nobody knows."""
