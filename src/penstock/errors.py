@@ -5,6 +5,7 @@ PenstockError
 ├── UnknownLane           no lane of that name; near matches are named
 ├── KeyConflict           the idempotency key belongs to a job with another payload
 ├── InvalidSetting        a lane or pool setting is wrong; nothing was written
+├── InvalidConfig         a configuration file or variable is wrong; every problem, with its line
 ├── IllegalTransition     the machine has no such move from this state
 ├── NotFound              no job (lane, group …) of that name
 └── StoreError
@@ -56,6 +57,14 @@ class InvalidSetting(PenstockError):
         super().__init__(f"{setting}: {problem}")
         self.setting = setting
         self.problem = problem
+
+
+class InvalidConfig(PenstockError):
+    """A configuration file or a variable is wrong; each problem says where."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
 
 
 class IllegalTransition(PenstockError):

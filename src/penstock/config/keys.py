@@ -1,0 +1,171 @@
+"""Every key a process can be told, with its kind, its default and what it is for.
+
+One list: the file, the environment, `penstock check` and the reference page follow it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from types import MappingProxyType
+from typing import Final
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.names import check_name
+from penstock.errors import InvalidSetting
+
+SINK_KINDS: Final = (
+    "console",
+    "embedded",
+    "http",
+    "router",
+    "sqs",
+    "kafka",
+    "redis",
+    "rabbitmq",
+    "activemq",
+    "temporal",
+    "step",
+)
+Scalar = str | int | float | bool
+Plain = Scalar | tuple[str, ...] | None
+_SECRET: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
+_PASSWORD_IN_URL: Final = re.compile(r"(?<=://)([^/?#@:\s]*):[^/?#@\s]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: its kind, its default, what it is for, and for words the ones that are allowed."""
+
+    kind: str
+    default: Plain
+    about: str
+    words: tuple[str, ...] = ()
+
+
+KEYS: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "store": Key("text", "sqlite:///penstock.db", "The database; or postgresql://user@host/database."),
+        "host": Key("text", "127.0.0.1", "The address the API and the UI listen on."),
+        "port": Key("port", 7070, "The port the API and the UI listen on."),
+        "metrics_port": Key("port", None, "A port of its own for /metrics; unset: with the API."),
+        "log_level": Key("word", "info", "What is logged.", ("debug", "info", "warning", "error")),
+        "log_format": Key("word", "console", "How it is logged.", ("console", "json")),
+        "lanes_served": Key("texts", ("*",), "The lanes this node dispatches."),
+        "http.allow_networks": Key("networks", (), "Outbound targets that are otherwise refused."),
+        "standby.enabled": Key("bool", default=False, about="Only the leader dispatches."),
+        "standby.redis_url": Key("text", None, "A Redis that holds the lease instead of the database."),
+        "standby.lock_key": Key("text", "penstock:leader", "The name of the lease in Redis."),
+        "standby.ttl": Key("duration", "30s", "How long the lease lasts unless it is renewed."),
+        "standby.refresh": Key("duration", "10s", "How often it is renewed."),
+        "router.processing_endpoint": Key("text", None, "Unset: this node's /api/dispatch/process."),
+        "router.default_pool": Key("text", "DISPATCH-POOL", "The poolCode of jobs without a pool."),
+    }
+)
+SECTIONS: Final = ("http", "standby", "router")
+NAMED: Final = ("sinks", "pools", "lanes")
+
+
+def check_value(name: str, value: object) -> Plain:
+    """Return a key's value as the process uses it, or raise InvalidSetting."""
+    key = KEYS[name]
+    try:
+        return _CHECKS[key.kind](key, value)
+    except (ValueError, TypeError) as error:
+        raise InvalidSetting(name, str(error)) from error
+
+
+def check_sink(name: str, value: object) -> Scalar | tuple[str, ...]:
+    """Return a sink's value, or raise InvalidSetting; what a key means is for the sink's kind to say."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    if isinstance(value, str | int | float | bool):
+        return value
+    raise InvalidSetting(name, "write a text, a number, true or false, or a list of texts")
+
+
+def from_text(kind: str, text: str) -> object:
+    """Return what a variable or a `key=value` says, as TOML would; what does not fit is left to the check."""
+    if kind == "bool":
+        return {"true": True, "false": False}.get(text, text)
+    if kind in {"int", "port"}:
+        return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
+    if kind in {"texts", "networks"}:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def masked(name: str, value: Plain) -> Plain:
+    """Return the value as it may be shown: no password, no token, no credential in a URL."""
+    last = name.rpartition(".")[2]
+    if value is not None and _SECRET.search(last) and not last.endswith("_FILE") and name not in KEYS:
+        return "***"
+    return _PASSWORD_IN_URL.sub(r"\1:***@", value) if isinstance(value, str) else value
+
+
+def _text(_: Key, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("write a text that is not empty")
+    return value
+
+
+def _optional_text(key: Key, value: object) -> str | None:
+    """An empty text is how a file says "unset" for what has no default."""
+    return None if value == "" and key.default is None else _text(key, value)
+
+
+def _word(key: Key, value: object) -> str:
+    if value not in key.words:
+        raise ValueError(f"{value!r} is none of {', '.join(key.words)}")
+    return str(value)
+
+
+def _bool(_: Key, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("write true or false")
+    return value
+
+
+def _port(_: Key, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 65535:
+        raise ValueError(f"{value!r} is not a port: write a whole number from 0 to 65535, 0 picks a free one")
+    return value
+
+
+def _duration(_: Key, value: object) -> str:
+    parse_duration(value)
+    return str(value)
+
+
+def _texts(_: Key, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+        raise TypeError('write a list of texts, like ["*"]')
+    return tuple(value)
+
+
+def _networks(_: Key, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TypeError('write a list of networks, like ["10.0.0.0/8"]')
+    for item in value:
+        ip_network(item)
+    return tuple(value)
+
+
+_CHECKS: Final[Mapping[str, Callable[[Key, object], Plain]]] = {
+    "text": _optional_text,
+    "word": _word,
+    "bool": _bool,
+    "port": _port,
+    "duration": _duration,
+    "texts": _texts,
+    "networks": _networks,
+}
+
+
+def check_named(section: str, name: str) -> None:
+    """Raise InvalidSetting unless this may name a sink, a pool or a lane."""
+    kinds = {"sinks": "sink", "pools": "pool", "lanes": "lane"}
+    try:
+        check_name(kinds[section], name)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InvalidSetting(f"{section}.{name}", str(error)) from error

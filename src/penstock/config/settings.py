@@ -1,0 +1,152 @@
+"""What a process was told, and by whom: the environment before the file before the defaults."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from penstock.config import file as files
+from penstock.config.file import ConfigFile
+from penstock.config.keys import KEYS, SECTIONS, Plain, check_named, check_sink, check_value, from_text
+from penstock.domain.names import near
+from penstock.errors import InvalidConfig, InvalidSetting
+
+PREFIX: Final = "PENSTOCK_"
+_OTHERS: Final = frozenset({files.VARIABLE})
+DEFAULT: Final = "default"
+
+
+class Value(NamedTuple):
+    """An effective value and where it comes from: `default`, `penstock.toml:3` or `PENSTOCK_PORT`."""
+
+    value: Plain
+    source: str
+
+
+@dataclass(slots=True)
+class Settings:
+    """Every key's effective value; sinks are spelled `sinks.NAME.KEY`."""
+
+    values: dict[str, Value]
+    file: ConfigFile | None = None
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def __getitem__(self, name: str) -> Plain:
+        return self.values[name].value
+
+    def sinks(self) -> dict[str, dict[str, Plain]]:
+        """Return the named connections."""
+        found: dict[str, dict[str, Plain]] = {}
+        for name, value in self.values.items():
+            if name.startswith("sinks."):
+                sink, _, key = name.removeprefix("sinks.").rpartition(".")
+                found.setdefault(sink, {})[key] = value.value
+        return found
+
+
+def load(given: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Return the settings, or raise InvalidConfig with everything that is wrong."""
+    settings = look(given, environ)
+    if settings.problems:
+        raise InvalidConfig(settings.problems)
+    return settings
+
+
+def look(given: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Return the settings as far as they can be read, and what is wrong with them."""
+    settings = Settings({name: Value(key.default, DEFAULT) for name, key in KEYS.items()})
+    path = files.find(given, environ)
+    if path is not None:
+        try:
+            settings.file = files.read(path)
+        except InvalidConfig as error:
+            settings.problems += error.problems
+    if settings.file is not None:
+        _take_file(settings, settings.file)
+        settings.problems += settings.file.problems
+    _take_environment(settings, environ)
+    return settings
+
+
+def _take_file(settings: Settings, file: ConfigFile) -> None:
+    for path, value in _pairs(file):
+        name = ".".join(path)
+        try:
+            checked = check_value(name, value)
+        except InvalidSetting as error:
+            file.complain(path, error.problem)
+        else:
+            settings.values[name] = Value(checked, file.where(path))
+    sinks = file.tables.get("sinks", {})
+    for sink, table in sinks.items() if isinstance(sinks, Mapping) else ():
+        if isinstance(table, Mapping):
+            _take_sink(settings, file, sink, table)
+
+
+def _pairs(file: ConfigFile) -> Iterator[tuple[list[str], object]]:
+    """Yield the keys of the file that are in KEYS; the others were complained about when it was read."""
+    for name, value in file.tables.items():
+        if name in SECTIONS and isinstance(value, Mapping):
+            yield from (([name, key], inner) for key, inner in value.items() if f"{name}.{key}" in KEYS)
+        elif name in KEYS:
+            yield [name], value
+
+
+def _take_sink(settings: Settings, file: ConfigFile, sink: str, table: Mapping[str, object]) -> None:
+    try:
+        check_named("sinks", sink)
+    except InvalidSetting as error:
+        file.complain(["sinks", sink], error.problem)
+    if "kind" not in table:
+        file.complain(["sinks", sink], 'has no kind: write kind = "http", for example')
+    for key, value in table.items():
+        path = ["sinks", sink, key]
+        try:
+            settings.values[".".join(path)] = Value(check_sink(key, value), file.where(path))
+        except InvalidSetting as error:
+            file.complain(path, error.problem)
+
+
+def _take_environment(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Read PENSTOCK_PORT, PENSTOCK_HTTP__ALLOW_NETWORKS; a variable nobody knows is worth a warning only."""
+    for variable, text in sorted(environ.items()):
+        if not variable.startswith(PREFIX) or variable in _OTHERS or not text:
+            continue
+        name = variable.removeprefix(PREFIX).lower().replace("__", ".")
+        if name.startswith("sinks."):
+            _take_sink_variable(settings, variable, text)
+        elif name not in KEYS:
+            close = [_variable(key) for key in near(name, KEYS)]
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            settings.warnings.append(f"{variable}: there is no such key{hint}")
+        else:
+            _take_variable(settings, name, variable, text)
+
+
+def _take_variable(settings: Settings, name: str, variable: str, text: str) -> None:
+    try:
+        value = check_value(name, from_text(KEYS[name].kind, text))
+    except InvalidSetting as error:
+        settings.problems.append(f"{variable}: {error.problem}")
+    else:
+        settings.values[name] = Value(value, variable)
+
+
+def _take_sink_variable(settings: Settings, variable: str, text: str) -> None:
+    """PENSTOCK_SINKS__BILLING_QUEUE__URL is `url` of [sinks.billing-queue], which the file declares."""
+    _, sink, key, *more = [*variable.removeprefix(PREFIX).split("__"), "", ""]
+    matches = [name for name in settings.sinks() if _spelled(name) == sink]
+    if not matches or not key or any(more):
+        settings.warnings.append(f"{variable}: no [sinks.{sink.lower()}] is declared in a configuration file")
+        return
+    key = key.lower().removesuffix("_file") + ("_FILE" if key.endswith("_FILE") else "")
+    settings.values[f"sinks.{matches[0]}.{key}"] = Value(text, variable)
+
+
+def _spelled(name: str) -> str:
+    return name.upper().replace("-", "_").replace(".", "_")
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.upper().replace(".", "__")
