@@ -109,6 +109,13 @@ class PostgresHotPath:
             tx.cursor.execute(sql.RELEASE_GROUPS, params)
             tx.cursor.execute(sql.DROP_EMPTY, params)
 
+    def hand_over_groups(
+        self, tx: PostgresTx, lane: int, groups: Sequence[str], *, old: int, new: int
+    ) -> None:
+        """Give groups held by one claim to the claim it became."""
+        if groups:
+            tx.cursor.execute(sql.HAND_OVER_GROUPS, {**_held(lane, groups, old), "new": new})
+
     def wake(self, tx: PostgresTx, lane: int, groups: Sequence[str]) -> None:
         """Append a wake for each group."""
         if groups:

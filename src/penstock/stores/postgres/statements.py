@@ -62,23 +62,33 @@ _NO_TENANTS: Final = """NOT EXISTS (SELECT FROM penstock.jobs t
 CLAIM: Final = _CLAIM.format(
     picks="",
     pick=f"""
-        SELECT ctid FROM penstock.jobs WHERE {_DUE} AND due_at >= %(low)s::timestamptz AND {_NO_TENANTS}
+        SELECT ctid FROM penstock.jobs
+         WHERE {_DUE} AND tenant IS NULL AND due_at >= %(low)s::timestamptz AND {_NO_TENANTS}
          ORDER BY lane, due_at, arrival LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED""",
 )
-# Each tenant's oldest first, the same number for all; jobs without a tenant are one tenant; then the oldest.
-_FAIR: Final = """
+# Each tenant's oldest first, the same number for all; jobs without a tenant are one tenant; then the oldest. Each
+# of the three has an index of its own and cannot be planned on another: see the migration.
+_NOBODY: Final = "tenant IS NULL"
+_SOMEBODY: Final = "num_nulls(tenant) = 0"
+_REST: Final = """
+        SELECT ctid AS row, {order} FROM penstock.{table}
+         WHERE {where} AND {whose} AND ctid <> ALL(ARRAY(SELECT row FROM fair))
+         ORDER BY lane, {order} LIMIT (SELECT n FROM wanted) FOR {lock} SKIP LOCKED"""
+_FAIR: Final = f"""
     nobody AS MATERIALIZED (
-        SELECT ctid AS row FROM penstock.{table} WHERE {where} AND tenant IS NULL
-         ORDER BY lane, {order} LIMIT %(nobody)s::int FOR {lock} SKIP LOCKED),
+        SELECT ctid AS row FROM penstock.{{table}} WHERE {{where}} AND {_NOBODY}
+         ORDER BY lane, {{order}} LIMIT %(nobody)s::int FOR {{lock}} SKIP LOCKED),
     fair AS MATERIALIZED (
         SELECT j.row FROM unnest(%(tenants)s::text[]) t(tenant) CROSS JOIN LATERAL (
-          SELECT ctid AS row FROM penstock.{table} WHERE {where} AND tenant IS NOT NULL AND tenant = t.tenant
-           ORDER BY lane, tenant, {order} LIMIT %(quota)s::int FOR {lock} SKIP LOCKED) j
+          SELECT ctid AS row FROM penstock.{{table}} WHERE {{where}} AND tenant IS NOT NULL AND tenant = t.tenant
+           ORDER BY lane, tenant, {{order}} LIMIT %(quota)s::int FOR {{lock}} SKIP LOCKED) j
         UNION ALL SELECT row FROM nobody),
+    wanted AS MATERIALIZED (SELECT greatest(0, %(limit)s::int - count(*)) AS n FROM fair),
+    rest_of_nobody AS MATERIALIZED ({_REST.replace("{whose}", _NOBODY)}),
+    rest_of_tenants AS MATERIALIZED ({_REST.replace("{whose}", _SOMEBODY)}),
     rest AS MATERIALIZED (
-        SELECT ctid AS row FROM penstock.{table} WHERE {where} AND ctid <> ALL(ARRAY(SELECT row FROM fair))
-         ORDER BY lane, {order} LIMIT greatest(0, %(limit)s::int - (SELECT count(*) FROM fair))
-         FOR {lock} SKIP LOCKED)"""
+        SELECT row FROM (SELECT * FROM rest_of_nobody UNION ALL SELECT * FROM rest_of_tenants) r
+         ORDER BY {{order}} LIMIT (SELECT n FROM wanted))"""
 _FAIR_ROWS: Final = "SELECT row FROM fair UNION ALL SELECT row FROM rest"
 CLAIM_FAIR: Final = _CLAIM.format(
     picks=_FAIR.format(table="jobs", where=_DUE, order="due_at, arrival", lock="UPDATE") + ",",
@@ -136,7 +146,7 @@ _LEASE: Final = """
 LEASE: Final = _LEASE.format(
     picks="",
     pick=f"""
-        SELECT ctid FROM penstock.groups WHERE {_READY} AND NOT EXISTS (SELECT FROM penstock.groups t
+        SELECT ctid FROM penstock.groups WHERE {_READY} AND tenant IS NULL AND NOT EXISTS (SELECT FROM penstock.groups t
            WHERE t.lane = %(lane)s::int AND t.claim IS NULL AND NOT t.paused AND t.next_at IS NOT NULL
              AND t.tenant IS NOT NULL)
          ORDER BY lane, next_at, grp LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED""",
@@ -199,6 +209,9 @@ _BLOCKED: Final = """coalesce(q.state = 1 AND q.mode = 2 AND g.dead_arrival IS N
     AND (g.dead_seq, g.dead_arrival) < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival),
     false)"""
 # What a group's row says of its next head: domain/ordering.py's gate(), in SQL. Its locks were taken before.
+_OUR_GROUPS: Final = f"""g.claim = %(epoch)s::bigint AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
+        SELECT ctid AS row FROM penstock.groups h
+         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint OFFSET 0) h))"""
 RELEASE_GROUPS: Final = f"""
     UPDATE penstock.groups g SET claim = NULL, (tenant, blocked, next_at) = (
         SELECT q.tenant, {_BLOCKED}, CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
@@ -206,9 +219,8 @@ RELEASE_GROUPS: Final = f"""
             SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
              WHERE j.lane = %(lane)s::int AND j.grp = g.grp AND j.holds
              ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) q ON true)
-     WHERE g.claim = %(epoch)s::bigint AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
-        SELECT ctid AS row FROM penstock.groups h
-         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint OFFSET 0) h))"""
+     WHERE {_OUR_GROUPS}"""
+HAND_OVER_GROUPS: Final = f"UPDATE penstock.groups g SET claim = %(new)s::bigint WHERE {_OUR_GROUPS}"
 # An empty group goes; a job committed later brings its wake, which makes the group again.
 _IDLE: Final = "g.claim IS NULL AND g.next_at IS NULL AND g.dead_arrival IS NULL AND NOT g.paused"
 DROP_EMPTY: Final = f"""

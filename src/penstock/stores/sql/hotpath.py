@@ -76,6 +76,9 @@ class HotPath(Protocol):
     def release_groups(self, tx: Any, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim: each gets its next head's time, an empty one goes."""
 
+    def hand_over_groups(self, tx: Any, lane: int, groups: Sequence[str], *, old: int, new: int) -> None:
+        """Give groups held by one claim to the claim it became."""
+
     def wake(self, tx: Any, lane: int, groups: Sequence[str]) -> None:
         """Have these groups looked at again by somebody who does not hold them."""
 

@@ -31,8 +31,6 @@ OVERDUE = f"""
 TAKE_OVER = """
     UPDATE penstock.claims SET id = :new, node = :node, lease_until = :until, takeovers = takeovers + 1
      WHERE id = :old"""
-TAKE_OVER_GROUPS = """
-    UPDATE penstock.groups SET claim = :new WHERE lane = :lane AND grp = ANY(:groups) AND claim = :old"""
 LANE_NAME = "SELECT name FROM penstock.lanes WHERE id = :lane"
 OUT: Final = (JobState.DISPATCHED, JobState.RUNNING)
 _OPEN: Final = frozenset({JobState.DISPATCHED, JobState.RUNNING, JobState.PENDING, JobState.HELD})
@@ -179,7 +177,7 @@ def _take_over(tx: Tx, hot: HotPath, row: ClaimRow, *, node: int, until: datetim
     groups = sorted({job.grp for job in row.jobs if job.grp is not None})
     if row.groups:
         hot.lock_groups(tx, row.lane, groups, row.epoch)
-        tx.execute(TAKE_OVER_GROUPS, new=epoch, lane=row.lane, groups=groups, old=row.epoch)
+        hot.hand_over_groups(tx, row.lane, groups, old=row.epoch, new=epoch)
     contexts = contexts_of(tx, row.jobs)
     jobs = tuple(Claimed(job._replace(epoch=epoch, node=node), contexts.get(job.arrival)) for job in row.jobs)
     settled = frozenset(job.arrival for i, job in enumerate(row.jobs) if row.mask >> i & 1)

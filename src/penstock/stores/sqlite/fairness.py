@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from penstock.stores.sql.turns import Turns
@@ -24,35 +25,46 @@ _GROUP: Final = "claim IS NULL AND NOT paused AND next_at IS NOT NULL"
 
 
 class Pick(NamedTuple):
-    """The statements of one kind of pick."""
+    """The statements of one kind of pick; `oldest` are of those without a tenant and of those with one."""
 
     column: str
     tenants: str
+    nobody: str
     shares: str
-    oldest: str
+    oldest: tuple[str, str]
 
 
-def _pick_of(table: str, column: str, due: str, where: str, indexes: tuple[str, str]) -> Pick:
-    by_due, by_tenant = indexes
-    tie = "arrival" if column == "arrival" else "grp"
+def _pick_of(table: str, column: str, due: str, where: str, *, ready: str, by_tenant: str) -> Pick:
     chosen = f"lane = :lane AND {where} AND {due} <= :until"
+    nobody, somebody = "tenant IS NULL", "tenant IS NOT NULL"
+
+    def oldest(index: str, whose: str, more: str) -> str:
+        return f"""SELECT {column}, {due} FROM {table} INDEXED BY {index}
+             WHERE {chosen} AND {whose} {more} ORDER BY {due}, {column} LIMIT :n"""
+
+    others = f"AND {column} NOT IN (SELECT value FROM json_each(:chosen))"
     return Pick(
         column,
-        _TENANTS.format(due=due, table=table, index=by_tenant, where=f"{where} AND tenant IS NOT NULL"),
+        _TENANTS.format(due=due, table=table, index=by_tenant, where=f"{where} AND {somebody}"),
+        oldest(ready, nobody, ""),
         f"""SELECT j.{column} FROM json_each(:tenants) t
              CROSS JOIN {table} j ON j.lane = :lane AND j.{column} IN (
                SELECT {column} FROM {table} INDEXED BY {by_tenant}
-                WHERE {chosen} AND tenant IS NOT NULL AND tenant = t.value ORDER BY {due}, {tie} LIMIT :n)""",
-        f"""SELECT {column} FROM {table} INDEXED BY {by_due}
-             WHERE {chosen} {{more}} ORDER BY {due}, {tie} LIMIT :n""",
+                WHERE {chosen} AND {somebody} AND tenant = t.value ORDER BY {due}, {column} LIMIT :n)""",
+        (oldest(ready, nobody, others), oldest(f"{ready}_tenants", somebody, others)),
     )
 
 
 JOBS: Final = _pick_of(
-    "penstock_jobs", "arrival", "due_at", _JOB, ("penstock_jobs_due", "penstock_jobs_tenant")
+    "penstock_jobs", "arrival", "due_at", _JOB, ready="penstock_jobs_due", by_tenant="penstock_jobs_tenant"
 )
 GROUPS: Final = _pick_of(
-    "penstock_groups", "grp", "next_at", _GROUP, ("penstock_groups_ready", "penstock_groups_tenant")
+    "penstock_groups",
+    "grp",
+    "next_at",
+    _GROUP,
+    ready="penstock_groups_ready",
+    by_tenant="penstock_groups_tenant",
 )
 
 
@@ -61,24 +73,24 @@ def picked(
 ) -> Sequence[Any]:
     """Return the arrivals of due jobs, or the names of ready groups, to take."""
     params = {"lane": lane, "until": until}
-    nobody = pick.oldest.format(more="AND tenant IS NULL")
 
     def walk(after: str, visits: int) -> list[tuple[str, bool]]:
         return connection.execute(pick.tenants, {**params, "after": after, "visits": visits}).fetchall()
 
     def nobody_waits() -> bool:
-        return connection.execute(nobody, {**params, "n": 1}).fetchone() is not None
+        return connection.execute(pick.nobody, {**params, "n": 1}).fetchone() is not None
 
     served = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
-    chosen: list[Any] = []
-    if served:
-        tenants = json.dumps([tenant for tenant in served if tenant is not None])
-        share = {**params, "tenants": tenants, "n": max(1, limit // len(served))}
-        chosen += [row[0] for row in connection.execute(pick.shares, share)]
-        if None in served:
-            chosen += [row[0] for row in connection.execute(nobody, share)]
-    if len(chosen) < limit:
-        more = f"AND {pick.column} NOT IN (SELECT value FROM json_each(:chosen))" if chosen else ""
-        rest = {**params, "n": limit - len(chosen), "chosen": json.dumps(chosen)}
-        chosen += [row[0] for row in connection.execute(pick.oldest.format(more=more), rest)]
+    if not served:
+        return [row[0] for row in connection.execute(pick.nobody, {**params, "n": limit})]
+    tenants = json.dumps([tenant for tenant in served if tenant is not None])
+    share = {**params, "tenants": tenants, "n": max(1, limit // len(served))}
+    chosen = [row[0] for row in connection.execute(pick.shares, share)]
+    if None in served:
+        chosen += [row[0] for row in connection.execute(pick.nobody, share)]
+    wanted = limit - len(chosen)
+    if wanted > 0:
+        rest = {**params, "n": wanted, "chosen": json.dumps(chosen)}
+        rows = [row for sql in pick.oldest for row in connection.execute(sql, rest)]
+        chosen += [row[0] for row in sorted(rows, key=itemgetter(1, 0))[:wanted]]
     return chosen

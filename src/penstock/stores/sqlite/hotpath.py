@@ -71,6 +71,7 @@ MAKE_GROUPS: Final = """
         ON CONFLICT DO NOTHING"""
 REFRESH: Final = f"UPDATE penstock_groups SET {_FROM_HEAD} WHERE {_THESE}"
 RELEASE: Final = f"UPDATE penstock_groups SET claim = NULL, {_FROM_HEAD} WHERE {_THESE} AND claim = :epoch"
+HAND_OVER: Final = f"UPDATE penstock_groups SET claim = :new WHERE {_THESE} AND claim = :old"
 DROP_EMPTY: Final = f"""
     DELETE FROM penstock_groups WHERE {_THESE}
        AND claim IS NULL AND next_at IS NULL AND dead_arrival IS NULL AND NOT paused
@@ -216,6 +217,11 @@ class SqliteHotPath:
             these = {"lane": lane, "groups": json.dumps(groups)}
             tx.connection.execute(RELEASE, {**these, "epoch": epoch})
             tx.connection.execute(DROP_EMPTY, these)
+
+    def hand_over_groups(self, tx: SqliteTx, lane: int, groups: Sequence[str], *, old: int, new: int) -> None:
+        """Give groups held by one claim to the claim it became."""
+        these = {"lane": lane, "groups": json.dumps(groups), "old": old, "new": new}
+        tx.connection.execute(HAND_OVER, these)
 
     def wake(self, tx: SqliteTx, lane: int, groups: Sequence[str]) -> None:
         """Put right what these groups' rows say of their heads, whoever holds them."""

@@ -58,13 +58,17 @@ CREATE TABLE penstock.jobs (
   epoch bigint, node int,
   grp text COLLATE "C", tenant text COLLATE "C", reason text, receipt text
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX jobs_due ON penstock.jobs (lane, due_at, arrival) WHERE mode = 0 AND state = 1;
+-- Who waits without a tenant, and who with one: a job is in one of the two, so neither is read for the other.
+CREATE INDEX jobs_due ON penstock.jobs (lane, due_at, arrival) WHERE mode = 0 AND state = 1 AND tenant IS NULL;
 CREATE INDEX jobs_tenant ON penstock.jobs (lane, tenant, due_at, arrival)
   WHERE mode = 0 AND state = 1 AND tenant IS NOT NULL;
+-- num_nulls() says the same as IS NOT NULL, but a statement that names one tenant cannot be planned on it.
+CREATE INDEX jobs_due_tenants ON penstock.jobs (lane, due_at, arrival)
+  WHERE mode = 0 AND state = 1 AND num_nulls(tenant) = 0;
 CREATE INDEX jobs_group ON penstock.jobs (lane, grp, ord, arrival) WHERE holds;
 CREATE INDEX jobs_passed ON penstock.jobs (lane, grp) WHERE grp IS NOT NULL AND NOT holds;
-CREATE INDEX jobs_deadline ON penstock.jobs (deadline) WHERE deadline IS NOT NULL;
-CREATE INDEX jobs_start_by ON penstock.jobs (start_by) WHERE state = 1 AND start_by IS NOT NULL;
+CREATE INDEX jobs_deadline ON penstock.jobs (deadline, arrival) WHERE deadline IS NOT NULL;
+CREATE INDEX jobs_start_by ON penstock.jobs (start_by, arrival) WHERE state = 1 AND start_by IS NOT NULL;
 
 -- One row per batch in flight; the arrays are its jobs, in one order. Rarely used arrays are NULL when every
 -- job has the default. `settled` is a bit per position.
@@ -92,7 +96,7 @@ CREATE TABLE penstock.requests (
   arrival bigint PRIMARY KEY, verb text NOT NULL, actor text NOT NULL, reason text,
   at timestamptz NOT NULL DEFAULT now());
 
--- A group is ready when it is in groups_ready: nobody holds it, it is not paused, and next_at is the time of its
+-- A group is ready when it is in groups_ready or groups_tenant: nobody holds it, it is not paused, and next_at is the time of its
 -- head. next_at is NULL while its head is in flight, held, or waits for a dead job (blocked).
 CREATE TABLE penstock.groups (
   lane int NOT NULL, grp text COLLATE "C" NOT NULL,
@@ -101,9 +105,11 @@ CREATE TABLE penstock.groups (
   PRIMARY KEY (lane, grp)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX groups_ready ON penstock.groups (lane, next_at, grp)
-  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL;
+  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND tenant IS NULL;
 CREATE INDEX groups_tenant ON penstock.groups (lane, tenant, next_at, grp)
   WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND tenant IS NOT NULL;
+CREATE INDEX groups_ready_tenants ON penstock.groups (lane, next_at, grp)
+  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND num_nulls(tenant) = 0;
 
 -- "Look at this group again." Only appended, by whoever changed a group without holding it; claimers absorb them.
 CREATE TABLE penstock.wakes (

@@ -51,7 +51,11 @@ CREATE TABLE penstock_jobs (
   epoch INTEGER, node INTEGER, claimed_at INTEGER, sent_at INTEGER, started_at INTEGER, deadline INTEGER,
   reason TEXT, receipt TEXT
 );
-CREATE INDEX penstock_jobs_due ON penstock_jobs (lane, due_at, arrival) WHERE mode = 0 AND state = 1;
+-- Who waits without a tenant, and who with one: a job is in one of the two, so neither is read for the other.
+CREATE INDEX penstock_jobs_due ON penstock_jobs (lane, due_at, arrival)
+  WHERE mode = 0 AND state = 1 AND tenant IS NULL;
+CREATE INDEX penstock_jobs_due_tenants ON penstock_jobs (lane, due_at, arrival)
+  WHERE mode = 0 AND state = 1 AND tenant IS NOT NULL;
 CREATE INDEX penstock_jobs_tenant ON penstock_jobs (lane, tenant, due_at, arrival)
   WHERE mode = 0 AND state = 1 AND tenant IS NOT NULL;
 CREATE INDEX penstock_jobs_group ON penstock_jobs (lane, grp, ord, arrival) WHERE holds;
@@ -81,7 +85,7 @@ INSERT INTO penstock_epochs VALUES (0);
 CREATE TABLE penstock_requests (
   arrival INTEGER PRIMARY KEY, verb TEXT NOT NULL, actor TEXT NOT NULL, reason TEXT, at INTEGER NOT NULL);
 
--- A group is ready when it is in groups_ready: nobody holds it, it is not paused, and next_at is the time of its
+-- A group is ready when it is in groups_ready or groups_tenant: nobody holds it, it is not paused, and next_at is the time of its
 -- head. next_at is NULL while its head is in flight, held, or waits for a dead job (blocked).
 CREATE TABLE penstock_groups (
   lane INTEGER NOT NULL, grp TEXT NOT NULL,
@@ -89,7 +93,9 @@ CREATE TABLE penstock_groups (
   blocked INTEGER NOT NULL DEFAULT 0, paused INTEGER NOT NULL DEFAULT 0, tenant TEXT,
   PRIMARY KEY (lane, grp)) WITHOUT ROWID;
 CREATE INDEX penstock_groups_ready ON penstock_groups (lane, next_at, grp)
-  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL;
+  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND tenant IS NULL;
+CREATE INDEX penstock_groups_ready_tenants ON penstock_groups (lane, next_at, grp)
+  WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND tenant IS NOT NULL;
 CREATE INDEX penstock_groups_tenant ON penstock_groups (lane, tenant, next_at, grp)
   WHERE claim IS NULL AND NOT paused AND next_at IS NOT NULL AND tenant IS NOT NULL;
 
