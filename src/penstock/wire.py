@@ -1,0 +1,247 @@
+"""Jobs as JSON, the same for `--json` and the API, and enqueue objects from JSON text.
+
+A payload is kept as the exact text received. Going out it is spliced in, coming in it is cut out, so that no
+number, escape or blank in it is ever rewritten.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from penstock.domain.job import Attempt, Audit, Enqueued, Job
+from penstock.domain.payloads import Json
+from penstock.domain.states import Verb
+from penstock.errors import InvalidJob, PenstockError
+from penstock.ports.store import Done, Timeline
+
+_OPEN: Final = re.compile(r"[ \t\r\n]*\{(?:[ \t\r\n]*(\}))?")
+_NAME: Final = re.compile(r'[ \t\r\n]*"((?:[^"\\]|\\.)*)"[ \t\r\n]*:[ \t\r\n]*')
+_NEXT: Final = re.compile(r"[ \t\r\n]*([,}])")
+_REST: Final = re.compile(r"[ \t\r\n]*")
+_BREAKS: Final = str.maketrans("\r\n", "  ")
+_DECODER: Final = json.JSONDecoder()
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class Raw(str):
+    """JSON text that goes out as it is."""
+
+    __slots__ = ()
+
+
+def encode(value: object) -> str:
+    """Return JSON on one line."""
+    match value:
+        case Raw():
+            return value
+        case Mapping():
+            return "{" + ",".join(f"{_ENCODER.encode(k)}:{encode(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(encode, value)) + "]"
+        case datetime():
+            return f'"{stamp(value)}"'
+        case _:
+            return _ENCODER.encode(value)
+
+
+def stamp(at: datetime) -> str:
+    """Return RFC 3339 in UTC, no finer than it needs to be."""
+    text = at.astimezone(UTC).isoformat()
+    return text.removesuffix("+00:00") + "Z"
+
+
+# -- in
+def enqueue_object(text: str) -> dict[str, Any]:
+    """Return the fields of one enqueue object, its payload as the exact text, or raise InvalidJob.
+
+    Only the outermost object is taken apart here; the values are the decoder's work.
+    """
+    try:
+        return _object(text)
+    except json.JSONDecodeError as error:
+        raise InvalidJob("object", f"is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise InvalidJob("object", "is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidJob("object", f"is not JSON that every reader understands: {error}") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    match = _OPEN.match(text)
+    if match is None:
+        _DECODER.decode(text)
+        raise InvalidJob("object", 'is none: write {"payload": …} and other fields of a job')
+    found: dict[str, Any] = {}
+    at, more = match.end(), match[1] != "}"
+    while more:
+        name, value, at = _member(text, at)
+        if name in found:
+            raise InvalidJob(name, "stands twice in one object")
+        found[name] = value
+        match = _NEXT.match(text, at)
+        if match is None:
+            raise json.JSONDecodeError("Expecting ',' or '}'", text, at)
+        at, more = match.end(), match[1] == ","
+    if _REST.fullmatch(text, at) is None:
+        raise json.JSONDecodeError("Extra data", text, at)
+    return found
+
+
+def _member(text: str, at: int) -> tuple[str, Any, int]:
+    match = _NAME.match(text, at)
+    if match is None:
+        raise json.JSONDecodeError("Expecting a name in double quotes and ':'", text, at)
+    name, begin = match[1], match.end()
+    if "\\" in name:
+        name = _DECODER.decode(f'"{name}"')
+    value, end = _DECODER.raw_decode(text, begin)
+    return name, Json(text[begin:end]) if name == "payload" and value is not None else value, end
+
+
+# -- out
+def enqueued_object(answer: Enqueued | PenstockError) -> dict[str, Any]:
+    """Return what became of one enqueue object."""
+    match answer:
+        case Enqueued(id=id_, duplicate=True):
+            return {"id": id_, "duplicate": True}
+        case Enqueued():
+            return {"id": answer.id}
+        case InvalidJob():
+            return {"error": str(answer), "field": answer.field}
+        case _:
+            return {"error": str(answer)}
+
+
+def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
+    """Return the job object; `run_at` is when it goes next, moved by back-off and edits."""
+    live, said = job.live, job.context
+    began = live.started_at or live.sent_at or live.claimed_at
+    took = None if job.finished_at is None or began is None else job.finished_at - began
+    return {
+        "id": job.id,
+        "lane": job.lane,
+        "group": live.grp or (said and said.message_group),
+        "sequence": said and said.sequence,
+        "mode": job.mode.label,
+        "state": job.state.label,
+        "reason": live.reason,
+        "run_at": live.due_at,
+        "start_by": live.start_by,
+        "finish_by": said and said.finish_by,
+        "attempt": live.attempt,
+        "max_attempts": live.max_attempts,
+        "recoveries": live.recoveries,
+        "send": live.send,
+        "tenant": live.tenant,
+        "key": said and said.key,
+        "target": said and said.target,
+        "pool": said and said.pool,
+        "headers": raw(said and said.headers),
+        "entity": said and said.entity,
+        "version": said and said.version,
+        "event": raw(said and said.event),
+        "correlation": said and said.correlation,
+        "last_error": job.error,
+        "result": job.result,
+        "receipt": live.receipt,
+        "batch": live.epoch,
+        "node": live.node,
+        "lease_until": live.deadline,
+        "cancel_requested": job.request == Verb.CANCEL,
+        "created_at": said and said.created_at,
+        "claimed_at": live.claimed_at,
+        "sent_at": live.sent_at,
+        "started_at": live.started_at,
+        "finished_at": job.finished_at,
+        "duration_ms": took and max(0, took // timedelta(milliseconds=1)),
+        "updated_at": _newest(job),
+        **({"payload": raw(said and said.payload)} if payload else {}),
+    }
+
+
+def raw(text: str | None) -> Raw | str | None:
+    """Return stored JSON text to be spliced in; what plain SQL wrote and is no JSON stays a text."""
+    if text is None:
+        return None
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    return Raw(text.translate(_BREAKS))  # between tokens only: a string holds no bare line break
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def _newest(job: Job) -> datetime | None:
+    times = [job.live.claimed_at, job.live.sent_at, job.live.started_at, job.finished_at]
+    times += [job.context.created_at] if job.context else []
+    return max((at for at in times if at is not None), default=None)
+
+
+def done_object(id: str, done: Done) -> dict[str, Any]:  # noqa: A002
+    """Return what an operator's verb did."""
+    state = None if done.state is None else done.state.label
+    return {"id": id, "effect": done.effect.value, "state": state, "text": done.text}
+
+
+def timeline_object(job: Job, timeline: Timeline) -> dict[str, Any]:
+    """Return everything on record about a job, oldest first."""
+    events = [*_milestones(job), *map(_attempt, timeline.attempts), *map(_moved, timeline.audit)]
+    return {"id": job.id, "state": job.state.label, "events": sorted(events, key=lambda e: e["at"])}
+
+
+def _milestones(job: Job) -> list[dict[str, Any]]:
+    """The times of the happy path, which live in the job's own row; of the last claim only."""
+    live, said = job.live, job.context
+    by = {"node": live.node, "batch": live.epoch}
+    found: list[tuple[datetime | None, str, dict[str, Any]]] = [
+        (said and said.created_at, "enqueued", {}),
+        (live.claimed_at, "claimed", by),
+        (live.sent_at, "sent", {"send": live.send, "receipt": live.receipt}),
+        (live.started_at, "started", {"send": live.send}),
+        (job.finished_at, job.state.label, {"reason": live.reason, "error": job.error}),
+    ]
+    return [{"at": at, "event": event, **_told(more)} for at, event, more in found if at is not None]
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    more = {
+        "attempt": attempt.attempt,
+        "send": attempt.send,
+        "error": attempt.error,
+        "next": attempt.due_at,
+        "node": attempt.node,
+        "batch": attempt.epoch,
+        "claimed_at": attempt.claimed_at,
+    }
+    return {"at": attempt.ended_at, "event": attempt.outcome, **_told(more)}
+
+
+def _moved(audit: Audit) -> dict[str, Any]:
+    return {"at": audit.at, "event": audit.action, **_told(audit_object(audit))}
+
+
+def audit_object(audit: Audit) -> dict[str, Any]:
+    """Return who did what, with the values before and after."""
+    return {
+        "at": audit.at,
+        "action": audit.action,
+        "actor": audit.actor,
+        "before": raw(audit.before),
+        "after": raw(audit.after),
+        "reason": audit.reason,
+    }
+
+
+def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not known, and what the event says already."""
+    return {name: fact for name, fact in facts.items() if fact is not None and name not in {"at", "action"}}
+
+
+def batch_object(answers: Sequence[Enqueued | PenstockError]) -> dict[str, Any]:
+    """Return the answers to a batch, by index."""
+    return {"results": [{"index": i, **enqueued_object(answer)} for i, answer in enumerate(answers)]}
