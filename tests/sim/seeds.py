@@ -1,13 +1,15 @@
 """Which seeds the families run, and what a failure tells: the command that runs it again."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
 from _pytest.mark import ParameterSet
 
+from penstock.testing.sim.faults import CallFault, Port
 from penstock.testing.sim.run import Result, command, run_seed
+from penstock.testing.sim.sweep import plans, run_small
 
 FIRST: Final = int(os.environ.get("PENSTOCK_SEED", "0"))
 PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "100"))
@@ -38,3 +40,12 @@ def run_or_explain(family: str, seed: int) -> Result:
     except Exception as error:
         error.add_note(f"run it again: {command(family, seed)}")
         raise
+
+
+def sweep_all(family: str, port: Port, kinds: Sequence[CallFault]) -> None:
+    """Strike every call of the family's small scenario in each of these ways."""
+    points = 0
+    for plan in plans(family, port=port, kinds=kinds):
+        run_small(family, plan)
+        points += 1
+    assert points > 0

@@ -156,7 +156,7 @@ def _check_leased_again(change: Change, before: Spot, after: Spot) -> None:
     same = old._replace(epoch=new.epoch, node=new.node, deadline=new.deadline) == new
     if not same or change.attempts or change.audit or before.state not in IN_FLIGHT:
         raise change.broken(IllegalPath, f"{change.call} does more than lease the job again")
-    if new.epoch is None or old.epoch is None or new.epoch <= old.epoch:
+    if new.epoch is None or (old.epoch is not None and new.epoch <= old.epoch):
         raise change.broken(StaleWrite, "the old holder is not fenced: the epoch did not rise")
 
 

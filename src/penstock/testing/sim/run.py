@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -23,7 +24,7 @@ from penstock.testing.sim.recovery import Recovery
 from penstock.testing.sim.sink import Message, SimSink
 from penstock.testing.sim.world import START, Main, Overdue, World
 
-RECOVER_EVERY: Final = timedelta(seconds=1)
+RECOVER_EVERY: Final = timedelta(seconds=1.5)
 CALM: Final = timedelta(seconds=60)
 FAR: Final = timedelta(seconds=90)
 SLACK: Final = timedelta(seconds=6)
@@ -31,7 +32,7 @@ SLACK: Final = timedelta(seconds=6)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run that held all promises was like."""
+    """What a run that held all promises was like; calls are those made while there were faults."""
 
     family: str
     seed: int
@@ -40,6 +41,7 @@ class Result:
     deliveries: int
     stale: int
     store_calls: int
+    network_calls: int
     steps: int
 
 
@@ -54,6 +56,7 @@ class Run:
     log: Log
     sink: SimSink
     calm_since: float | None = None
+    calls: Counter[Port] = field(default_factory=Counter)
 
     def start(self) -> None:
         """Start all nodes."""
@@ -71,6 +74,7 @@ class Run:
     def finish(self) -> None:
         """Run through the troubles, then until all is quiet, and judge."""
         self.world.run(until=timedelta(seconds=self.scenario.duration))
+        self.calls = self.world.calls.copy()
         self.world.stop_faults()
         self.sink.calm, self.calm_since = True, self.world.loop.time()
         try:
@@ -164,7 +168,8 @@ def run_scenario(family: str, seed: int, scenario: Scenario, plan: FaultPlan, be
             len(run.ledger),
             len(run.log.deliveries),
             sum(delivery.stale for delivery in run.log.deliveries),
-            world.calls[Port.STORE],
+            run.calls[Port.STORE],
+            run.calls[Port.NETWORK],
             world.loop.steps,
         )
 

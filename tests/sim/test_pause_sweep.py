@@ -1,0 +1,13 @@
+"""A node that sleeps through its lease, before and after every call, and wakes up as a zombie."""
+
+import pytest
+
+from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.faults import PAUSES, Port
+from tests.sim.seeds import sweep_all
+
+
+@pytest.mark.parametrize("port", list(Port), ids=lambda port: port.value)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_pause_at_any_call_breaks_a_promise(family: str, port: Port) -> None:
+    sweep_all(family, port, PAUSES)
