@@ -1,0 +1,205 @@
+"""No statement of a pass reads more of PostgreSQL's tables than its batch, whatever else is in them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import psycopg
+import pytest
+
+from penstock.domain.job import Claim
+from penstock.stores.postgres import statements as sql
+from penstock.stores.postgres.store import PostgresStore
+from tests.conftest import PgServer
+from tests.plans.backlog import BIG, SMALL, Size, fill_postgres, put_lanes
+from tests.plans.counting import Touched, on_the_wire, touched
+from tests.plans.explained import BIG_TABLES, Seen, Spy
+from tests.plans.hotcalls import make_calls
+from tests.plans.scenario import day
+from tests.servers import Server
+
+BATCH: Final = 210
+# A row is met several times on its way (picked, locked, deleted, joined), not once more per job behind it.
+ROWS_PER_JOB: Final = 3
+SPARE_ROWS: Final = 200
+
+DUE = ("jobs", "jobs_due")
+TENANT = ("jobs", "jobs_tenant")
+GROUP = ("jobs", "jobs_group")
+CONTEXT = ("contexts", "contexts_pkey")
+ROW = ("groups", "groups_pkey")
+READY = ("groups", "groups_ready")
+GROUP_TENANT = ("groups", "groups_tenant")
+EXPECTED: Final = {
+    "CLAIM": {DUE, TENANT, ("jobs", "ctid"), CONTEXT},
+    "CLAIM_FAIR": {DUE, TENANT, ("jobs", "jobs_due_tenants"), ("jobs", "ctid"), CONTEXT},
+    "JOB_TENANTS": {TENANT},
+    "JOB_NOBODY": {DUE},
+    "ENQUEUE": set(),
+    "ABSORB": {("wakes", "wakes_pkey"), ("wakes", "ctid"), GROUP, ROW},
+    "LEASE": {READY, GROUP_TENANT, ("groups", "ctid")},
+    "LEASE_FAIR": {READY, GROUP_TENANT, ("groups", "groups_ready_tenants"), ("groups", "ctid")},
+    "GROUP_TENANTS": {GROUP_TENANT},
+    "GROUP_NOBODY": {READY},
+    "RUNS": {ROW, GROUP, ("jobs", "jobs_pkey"), CONTEXT},
+    "SETTLE": {("claims", "claims_pkey")},
+    "LOCKED_CLAIM": {("claims", "claims_pkey")},
+    "LAPSED": {("claims", "claims_lease")},
+    "LOCK_GROUPS": {ROW},
+    "RELEASE_GROUPS": {ROW, GROUP, ("groups", "ctid")},
+    "HAND_OVER_GROUPS": {ROW, ("groups", "ctid")},
+    "DROP_EMPTY": {ROW, GROUP, ("groups", "ctid")},
+}
+
+
+# Statements a call sends, whatever its batch; BEGIN and COMMIT included.
+STATEMENTS: Final = {
+    "enqueue": 4,
+    "enqueue grouped": 4,
+    "claim plain": 1,
+    "settle plain": 1,
+    "claim plain, mixed": 1,
+    "settle plain, mixed": 12,
+    "claim tenants": 4,
+    "settle tenants": 1,
+    "claim heads": 5,
+    "settle heads": 6,
+    "claim runs, mixed": 5,
+    "settle runs, mixed": 16,
+    "claim heads of tenants": 9,
+    "settle heads of tenants": 6,
+}
+BUFFERS_PER_JOB: Final = 60
+GROWTH: Final = 1.2
+
+
+@contextmanager
+def filled(server: Server, size: Size) -> Iterator[str]:
+    """Give a database with a backlog of which the planner has seen nothing yet."""
+    with server.database() as url:
+        with closing(PostgresStore(url)) as store:
+            store.migrate()
+            fill_postgres(url, put_lanes(store), size)
+        yield url
+
+
+@pytest.fixture(scope="module", params=[15, 18], ids=["pg15", "pg18"])
+def server(request: pytest.FixtureRequest, pg_server: PgServer) -> Server:
+    return pg_server(request.param)
+
+
+@pytest.fixture(scope="module")
+def big(server: Server) -> Iterator[str]:
+    with filled(server, BIG) as url:
+        yield url
+
+
+@pytest.fixture
+def url(server: Server, big: str) -> Iterator[str]:
+    """A copy of the big backlog."""
+    with server.database(template=big.rpartition("/")[2]) as url:
+        yield url
+
+
+def test_the_cost_of_a_job_does_not_grow_with_the_backlog(server: Server, url: str) -> None:
+    with filled(server, SMALL) as small_url:
+        small = cost_per_job(small_url)
+    big = cost_per_job(url)
+    problems = [
+        f"{call}: {unit} per job grew from {getattr(small[call], unit):.1f} at {SMALL.jobs} jobs "
+        f"to {getattr(big[call], unit):.1f} at {BIG.jobs}"
+        for call in small
+        for unit in Touched._fields
+        if getattr(big[call], unit) > GROWTH * getattr(small[call], unit)
+    ]
+    problems += [
+        f"{call}: {cost.buffers:.0f} pages per job"
+        for call, cost in big.items()
+        if cost.buffers > BUFFERS_PER_JOB
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def cost_per_job(url: str) -> dict[str, Touched]:
+    costs: dict[str, Touched] = {}
+    with closing(PostgresStore(url, max_connections=1)) as store:
+        store.lanes()
+
+        def meter(name: str, jobs: int, call: Callable[[], Claim | None]) -> Claim | None:
+            before = touched(store)
+            result = call()
+            costs[name] = touched(store).since(before, jobs if result is None else len(result.jobs))
+            return result
+
+        make_calls(store, 100, meter)
+    return costs
+
+
+def test_the_number_of_statements_does_not_depend_on_the_batch(url: str) -> None:
+    small, large = statements_per_call(url, 50), statements_per_call(url, 500)
+    assert large == small, "a call sends more statements for a larger batch"
+    assert large == STATEMENTS
+
+
+def statements_per_call(url: str, batch: int) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    with closing(PostgresStore(url, max_connections=1)) as store:
+        store.lanes()
+        with store.db._pool.connection() as connection:
+            pass
+
+        def meter(name: str, jobs: int, call: Callable[[], Claim | None]) -> Claim | None:
+            with on_the_wire(connection) as wire:
+                result = call()
+            counts[name] = wire.statements
+            return result
+
+        make_calls(store, batch, meter)
+    return counts
+
+
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+def test_a_pass_reads_what_it_works_on(url: str, statistics: str) -> None:
+    if statistics == "fresh":
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ANALYZE")
+    complaints, missing = [], set(EXPECTED)
+    names = {getattr(sql, name): name for name in EXPECTED}
+    for call, jobs, seen in watched_day(url):
+        name = names.get(seen.sql, "")
+        missing.discard(name)
+        complaints += [
+            f"{call}, {seen.plan} plan of {name or ' '.join(seen.sql.split())[:100]}: {problem}"
+            for problem in problems(seen, jobs, EXPECTED.get(name, set()))
+        ]
+    assert not missing, f"statements that were never run: {sorted(missing)}"
+    if complaints:
+        pytest.fail("\n".join(complaints))
+
+
+def watched_day(url: str) -> Iterator[tuple[str, int, Seen]]:
+    """Yield every statement of every call, with the number of jobs the call was about."""
+    spy = Spy()
+    with closing(PostgresStore(url, max_connections=1)) as store:
+        with store.db._pool.connection() as connection:
+            spy.watch(connection)
+        store.lanes()
+        spy.listens = True
+        for call, jobs in day(store, BATCH):
+            spy.listens = False
+            for seen in spy.seen:
+                yield call, jobs, seen
+            spy.seen.clear()
+            spy.listens = True
+
+
+def problems(seen: Seen, jobs: int, expected: set[tuple[str, str]]) -> Iterator[str]:
+    """Say what is wrong with a plan."""
+    limit = ROWS_PER_JOB * jobs + SPARE_ROWS
+    for scan in seen.scans:
+        if scan.table in BIG_TABLES and scan.index is None:
+            yield f"{scan}, no index"
+        if scan.table in BIG_TABLES and scan.rows > limit:
+            yield f"{scan}, for {jobs} jobs"
+    for table, index in expected - seen.by_index():
+        yield f"{table} is not read by {index} but by {sorted(i for t, i in seen.by_index() if t == table)}"
