@@ -26,6 +26,7 @@ NAMES = "SELECT name FROM penstock.lanes"
 KNOWN_IDS = "SELECT id FROM penstock.contexts WHERE id = ANY(:ids)"
 KEY_TTLS = "SELECT id, key_ttl FROM penstock.lanes WHERE id = ANY(:lanes)"
 KEYS = "SELECT lane, key, id, hash FROM penstock.keys WHERE key = ANY(:keys) AND lane = ANY(:lanes)"
+PAYLOADS = "SELECT id, payload FROM penstock.contexts WHERE id = ANY(:ids)"
 TAKE_KEY = """
     UPDATE penstock.keys SET id = :id, hash = :hash, created_at = :now
      WHERE lane = :lane AND key = :key AND id = :owner"""
@@ -136,7 +137,9 @@ def _own_keys(
     firsts = {
         key: left[0] for key, indexes in keyed.items() if (left := [i for i in indexes if i in entries])
     }
-    wanted = {key: Owner(entries[i].id, payload_hash(entries[i].job)) for key, i in sorted(firsts.items())}
+    wanted = {
+        key: Owner(entries[i].id, payload_hash(entries[i].job.payload)) for key, i in sorted(firsts.items())
+    }
     rows = [(*key, *owner, tx.now) for key, owner in wanted.items()]
     tx.insert("keys", KEY_COLUMNS, rows, on_conflict="ON CONFLICT (lane, key) DO NOTHING")
     found = _owners(tx, list(wanted))
@@ -170,7 +173,14 @@ def _take_over(tx: Tx, free: Mapping[Key, Owner], wanted: Mapping[Key, Owner]) -
 def _owners(tx: Tx, keys: Sequence[Key]) -> dict[Key, Owner]:
     rows = tx.fetch(KEYS, keys=[key for _, key in keys], lanes=sorted({lane for lane, _ in keys}))
     wanted = set(keys)
-    return {(row[0], row[1]): Owner(row[2], bytes(row[3])) for row in rows if (row[0], row[1]) in wanted}
+    owners = {(row[0], row[1]): Owner(row[2], bytes(row[3])) for row in rows if (row[0], row[1]) in wanted}
+    return owners | _hashed(tx, {owner.id: key for key, owner in owners.items() if not owner.hash})
+
+
+def _hashed(tx: Tx, bare: Mapping[str, Key]) -> dict[Key, Owner]:
+    """Hash what the database could not: on SQLite a key made by plain INSERT comes without."""
+    rows = tx.fetch(PAYLOADS, ids=list(bare)) if bare else []
+    return {bare[id_]: Owner(id_, payload_hash(payload)) for id_, payload in rows}
 
 
 def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
@@ -188,12 +198,12 @@ def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:
 
 
 def _taken(entry: Entry, owner: Owner) -> Answer:
-    if owner.hash == payload_hash(entry.job):
+    if owner.hash == payload_hash(entry.job.payload):
         return Enqueued(owner.id, duplicate=True)
     return KeyConflict(entry.job.key or "", owner.id)
 
 
-def payload_hash(job: NewJob) -> bytes:
+def payload_hash(payload: str | None) -> bytes:
     """Return what two payloads of one key are compared by."""
-    text = b"\0" if job.payload is None else b"\1" + job.payload.encode()
+    text = b"\0" if payload is None else b"\1" + payload.encode()
     return hashlib.sha256(text).digest()
