@@ -61,7 +61,7 @@ def _report(
     for index, word in reports:
         arrival = arrivals.get(word.id, 0)
         row = found.row(arrival)
-        asked = requests.get(arrival) is Verb.CANCEL
+        asked = requests.get(arrival) is Verb.CANCEL and found.ended(arrival) is None
         answers[index] = Reported(arrival in applied, arrival not in applied, cancel_requested=asked)
         if row is not None and arrival not in applied:
             audit.append(late(row, word.send, word.outcome, now=tx.now))

@@ -225,6 +225,16 @@ class ReportTests:
         )
         assert find(store, job_id).request == Verb.CANCEL
 
+    def test_an_executor_of_a_finished_job_is_not_told_of_a_cancel(self, store: Store) -> None:
+        """The request ended with the job, however that was settled."""
+        put_lane(store)
+        [job_id] = enqueue(store, job())
+        batch = some(claim(store))
+        operate(store, Verb.CANCEL, job_id)
+        store.settle(batch)
+
+        assert report(store, job_id, 1, Succeeded()) == Reported(applied=False, late=True)
+
     def test_a_hold_is_not_a_cancel(self, store: Store) -> None:
         """Only a cancel concerns the executor."""
         put_lane(store)
