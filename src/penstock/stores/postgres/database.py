@@ -109,13 +109,19 @@ class PostgresDatabase:
 
     dialect = "postgres"
 
-    def __init__(self, url: str, *, max_connections: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        max_connections: int = 8,
+        connection_class: type[PooledConnection] = PooledConnection,
+    ) -> None:
         self._lost_at = 0.0
         self._pool = ConnectionPool(
             url,
             min_size=1,
             max_size=max_connections,
-            connection_class=PooledConnection,
+            connection_class=connection_class,
             kwargs={"autocommit": True, "prepare_threshold": 2},
             configure=_configure,
             check=self._check,
