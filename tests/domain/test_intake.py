@@ -222,8 +222,10 @@ class TestWhatIsWrong:
             (
                 "run_at",
                 datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=2))),
-                "is outside the years",
+                "is not between the years 1970 and 9998",
             ),
+            ("run_at", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))), "is not between the years"),
+            ("run_at", "1969-12-31T23:59:59Z", "is not between the years"),
             ("start_by", NAIVE, "has no time zone"),
             ("finish_by", "x", "is not a time"),
             ("id", "42", "is not an id: write its 26 letters and digits"),

@@ -27,6 +27,8 @@ Given = Mapping[str, Any] | NewJob
 _MODES: Final = {mode.label: mode for mode in Mode}
 _EVENT: Final = ("id", "type", "at", "subscription")
 _NOTHING_MORE: Final = NewJob(lane="")[2:]
+_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _TIME: Final = "write a time like 2026-11-15T10:00:00Z, or give a datetime with a time zone"
 
 
@@ -50,6 +52,14 @@ class Fields(TypedDict, total=False):
     version: str | int | None
     event: Mapping[str, str] | None
     correlation: str | None
+
+
+class Content(TypedDict, total=False):
+    """What of a job's message an edit may change; None takes it away."""
+
+    payload: object
+    headers: Mapping[str, str] | None
+    target: str | None
 
 
 def new_job(given: Given) -> NewJob:
@@ -171,14 +181,11 @@ def _time(value: object) -> datetime:
     at = _parsed(value) if isinstance(value, str) else value
     if not isinstance(at, datetime):
         raise TypeError(_TIME)
-    if at.tzinfo is UTC:
-        return at
     if at.utcoffset() is None:
         raise ValueError("has no time zone: add an offset, like 2026-11-15T10:00:00+01:00, or tzinfo=UTC")
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("is outside the years 1 to 9999 in UTC: choose a time between") from None
+    if not _FIRST <= at < _LAST:
+        raise ValueError("is not between the years 1970 and 9998: write a time that every store keeps")
+    return at.astimezone(UTC)
 
 
 def _parsed(text: str) -> datetime:

@@ -1,0 +1,81 @@
+"""What an executor may say of a send, and what it means for the job."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Live
+from penstock.domain.lanes import Lane
+from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Policy, Running, Succeeded, failed
+from penstock.domain.payloads import BadPayload, Json, checked, dumped
+from penstock.domain.retry import LONGEST_DELAY, RetrySchedule
+from penstock.domain.states import Reason
+from penstock.errors import InvalidJob
+
+WORDS: Final = ("started", "heartbeat", "succeeded", "failed", "deferred")
+MISSED_BEATS: Final = 3
+MAX_RESULT_BYTES: Final = 64 * 1024
+MAX_ERROR_CHARACTERS: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """An executor's word on one send: one of WORDS and what goes with it.
+
+    `after` is the delay it asks for; a failure that is not `retryable` is the last one.
+    """
+
+    outcome: str
+    error: str | None = None
+    retryable: bool = True
+    result: object = None
+    after: timedelta | None = None
+
+
+def meaning(word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
+    """Return the outcome that an executor's word is for a job of this lane, or raise InvalidJob."""
+    error = None if word.error is None else _plain(word.error)
+    if word.after is not None and not timedelta(0) <= word.after <= LONGEST_DELAY:
+        raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days")
+    match word.outcome:
+        case "started":
+            return Running(parse_duration(lane["run_timeout"]))
+        case "heartbeat":
+            return Running(parse_duration(lane["heartbeat"]) * MISSED_BEATS)
+        case "succeeded":
+            return Succeeded(result=_result(word.result))
+        case "failed":
+            return _failed(error, word, job=job, lane=lane, random=random)
+        case "deferred":
+            return Deferred(word.after or timedelta(0), error)
+        case _:
+            raise InvalidJob("outcome", f"{word.outcome!r} is none of {', '.join(WORDS)}")
+
+
+def _failed(error: str | None, word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
+    if not word.retryable:
+        return Dead(Reason.PERMANENT, error)
+    policy = Policy(RetrySchedule.from_text(lane["retry"]))
+    outcome = failed(error, policy=policy, attempt=job.attempt, max_attempts=job.max_attempts, random=random)
+    # The executor may name the delay; whether there is another attempt is for the lane to say.
+    return Failed(error, word.after) if word.after is not None and isinstance(outcome, Failed) else outcome
+
+
+def _result(value: object) -> str | None:
+    if value is None:
+        return None
+    try:
+        text = str(checked(value)) if isinstance(value, Json) else dumped(value)
+    except BadPayload as error:
+        raise InvalidJob("result", str(error)) from None
+    if len(text.encode()) > MAX_RESULT_BYTES:
+        raise InvalidJob(
+            "result", f"is larger than {MAX_RESULT_BYTES} bytes: keep it elsewhere, report where"
+        )
+    return text
+
+
+def _plain(text: str) -> str:
+    """Return text that every store keeps: an ugly error must not keep its report from being heard."""
+    return text[:MAX_ERROR_CHARACTERS].replace("\0", "\ufffd").encode(errors="replace").decode()
