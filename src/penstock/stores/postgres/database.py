@@ -25,7 +25,13 @@ from penstock.stores.postgres.columns import TYPES
 from penstock.stores.sql.database import Row
 
 T = TypeVar("T")
-RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+
+
+class Moved(Exception):
+    """A row went elsewhere between being chosen and being taken; the transaction must start again."""
+
+
+RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable, Moved)
 RUNS: Final = 10
 IDLE_S: Final = 1.0
 SETTINGS: Final = """

@@ -17,7 +17,7 @@ from penstock.ports.store import Ask
 from penstock.stores.postgres import fairness, retention
 from penstock.stores.postgres import statements as sql
 from penstock.stores.postgres.arrays import array
-from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
+from penstock.stores.postgres.database import Moved, PostgresDatabase, PostgresTx
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
@@ -25,6 +25,7 @@ from penstock.stores.sql.reading import revised
 from penstock.stores.sql.turns import Turns
 
 _HOT: Final = len(sql.TAKEN_COLUMNS)
+_END: Final = 2 + _HOT + len(Context._fields)
 
 
 class PostgresHotPath:
@@ -180,6 +181,8 @@ class PostgresHotPath:
             rows = tx.cursor.execute(
                 sql.RUNS, params | {"epoch": epoch, "groups": groups, "run": ask.run}
             ).fetchall()
+            if ask.run > 1 and rows and len(rows) < rows[0][-1]:
+                raise Moved  # what stands behind the missing job must not go before it
             found = {row[sql.GRP] for row in rows}
             # A mark may have been too early: such a group is put right and, if nothing else came, others looked at.
             vain = sorted(group for group in groups if group not in found)
@@ -222,7 +225,7 @@ def _claim_of(
     jobs = [
         Claimed(
             _live(lane.id, row[2 : 2 + _HOT], epoch=epoch, node=ask.node, claimed_at=claimed_at),
-            Context._make(row[2 + _HOT :]) if row[2 + _HOT] is not None else None,
+            Context._make(row[2 + _HOT : _END]) if row[2 + _HOT] is not None else None,
         )
         for row in rows
     ]

@@ -43,7 +43,7 @@ _COUNT: Final = """
      CROSS JOIN LATERAL (VALUES (1, -q.n), (2, q.n)) v(state, n) WHERE q.n > 0"""
 # The context is found by one probe of its partition; OFFSET 0 keeps the planner from turning it into a join.
 _RESULT: Final = f"""
-    SELECT {{epoch}} AS epoch, now() AS claimed_at, {_TAKEN}, {_CONTEXT}
+    SELECT {{epoch}} AS epoch, now() AS claimed_at, {_TAKEN}, {_CONTEXT}{{more}}
       FROM d LEFT JOIN LATERAL (
         SELECT * FROM penstock.contexts x WHERE x.keep = d.keep AND x.arrival = d.arrival OFFSET 0) x ON true"""
 _K: Final = "(SELECT id FROM k)"
@@ -53,7 +53,7 @@ _CLAIM: Final = f"""
     d AS (DELETE FROM penstock.jobs WHERE ctid = ANY(ARRAY({{pick}})) RETURNING *),
     c AS ({_OPEN_CLAIM.format(epoch=_K, groups="false", order="due_at, arrival")}),
     n AS ({_COUNT})
-    {_RESULT.format(epoch=_K)}"""
+    {_RESULT.format(epoch=_K, more="")}"""
 
 _DUE: Final = """lane = %(lane)s::int AND mode = 0 AND state = 1 AND due_at <= now() + %(ahead)s::interval"""
 # Nothing is picked where somebody has a tenant: such a lane is claimed by fair shares.
@@ -156,6 +156,7 @@ LEASE_FAIR: Final = _LEASE.format(
     pick=_FAIR_ROWS,
 )
 # The first jobs of each leased group as far as they may go one after the other: domain/ordering.py's run(), in SQL.
+# A job that an operator or a report moves at the same moment is waited for and then not taken: `wanted` tells.
 RUNS: Final = f"""
     WITH f AS MATERIALIZED (
         SELECT h.arrival FROM unnest(%(groups)s::text[]) k(grp)
@@ -173,7 +174,7 @@ RUNS: Final = f"""
     d AS (DELETE FROM penstock.jobs WHERE arrival = ANY(ARRAY(SELECT arrival FROM f)) RETURNING *),
     c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
     n AS ({_COUNT})
-    {_RESULT.format(epoch="%(epoch)s::bigint")}"""
+    {_RESULT.format(epoch="%(epoch)s::bigint", more=", (SELECT count(*) FROM f) AS wanted")}"""
 ARRAYS: Final = _ARRAYS
 # A whole claim, untouched so far, all succeeded: straight from its arrays into history.
 SETTLE: Final = f"""

@@ -42,6 +42,10 @@ class ClaimRow:
     mask: int
     jobs: tuple[Live, ...]
 
+    def open_jobs(self) -> list[Live]:
+        """Return those that are not settled yet."""
+        return [job for position, job in enumerate(self.jobs) if not self.mask >> position & 1]
+
 
 class HotPath(Protocol):
     """The hand-written statements; `tx` is the dialect's own transaction."""

@@ -7,7 +7,7 @@ from penstock.domain.durations import parse_duration
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.enqueue import still_owned
 from penstock.stores.sql.hotpath import HotPath
-from penstock.stores.sql.verbs import EARLIEST_DEAD
+from penstock.stores.sql.verbs import EARLIEST_DEAD, LOCK_GROUP
 
 LANES: Final = "SELECT id, dead_retention FROM penstock.lanes ORDER BY id"
 # A dead job is kept while an ordered job of its group lives, even one it does not stop: modes may be mixed.
@@ -18,7 +18,7 @@ OLD_DEAD: Final = """
               WHERE j.lane = d.lane AND j.grp = d.grp AND j.holds)
            AND NOT EXISTS (SELECT 1 FROM penstock.groups g
               WHERE g.lane = d.lane AND g.grp = d.grp AND g.claim IS NOT NULL))
-     ORDER BY d.lane, d.finished_at LIMIT :limit"""
+     ORDER BY d.lane, d.finished_at LIMIT :limit FOR UPDATE SKIP LOCKED"""
 PER_JOB: Final = ("dead", "attempts", "contexts", "revisions", "requests")
 OLD_KEYS: Final = "SELECT lane, key, id, hash FROM penstock.keys ORDER BY created_at LIMIT :limit"
 DROP_KEYS: Final = "DELETE FROM penstock.keys WHERE id = ANY(:ids)"
@@ -43,6 +43,7 @@ def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
             tx.execute(f"DELETE FROM penstock.{table} WHERE arrival = ANY(:arrivals)", arrivals=arrivals)
         groups = sorted({row[1] for row in rows if row[1] is not None})
         for group in groups:
+            tx.fetch(LOCK_GROUP, lane=lane, grp=group)
             tx.execute(EARLIEST_DEAD, lane=lane, grp=group)
         hot.wake(tx, lane, groups)
         hot.count(tx, {(lane, 14): -len(rows)} if rows else {})

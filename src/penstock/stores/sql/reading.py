@@ -103,7 +103,7 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
         if missing:
             found.claimed |= _in_claims(tx, hot, missing, lock=lock)
             found.dead |= _ended(tx, DEAD_ROWS + suffix, missing)
-            found.history |= _ended(tx, OLD_ROWS, missing)
+            found.history |= _ended(tx, OLD_ROWS + suffix, missing)
             missing = [arrival for arrival in missing if arrival not in found]
         if not missing:
             return found

@@ -22,6 +22,8 @@ REQUEST = """
        reason = excluded.reason, at = excluded.at"""
 UNBURY = "DELETE FROM penstock.dead WHERE arrival = ANY(:arrivals)"
 UNWRITE = "DELETE FROM penstock.history WHERE arrival = ANY(:arrivals)"
+# Taken in a statement of its own: what the next one sees of the group is then as new as the lock.
+LOCK_GROUP = "SELECT 1 FROM penstock.groups WHERE lane = :lane AND grp = :grp FOR UPDATE"
 EARLIEST_DEAD = """
     UPDATE penstock.groups SET
       dead_seq = (SELECT d.seq FROM penstock.dead d WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
@@ -137,6 +139,7 @@ def _carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
         tx.execute(FORGET, arrivals=[job.arrival for job in touched])
         freed = {(end.job.lane, end.job.grp) for end in plan.ended if end.job.grp is not None}
         for lane, group in sorted(freed):
+            tx.fetch(LOCK_GROUP, lane=lane, grp=group)
             tx.execute(EARLIEST_DEAD, lane=lane, grp=group)
         wake_groups(tx, hot, touched)
     rows = [(arrival, order.verb, order.actor, order.reason, order.now) for arrival in plan.requests]
@@ -152,6 +155,7 @@ def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:
     if not Mode(row.mode).ordered:
         return 0
     params = {"lane": row.lane, "grp": row.grp}
+    tx.fetch(LOCK_GROUP, **params)  # nobody claims of it until the replay is written or refused
     went = {
         Place(sequence_of(order), arrival)
         for sql in WENT
@@ -160,7 +164,7 @@ def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:
     }
     for (epoch,) in tx.fetch(CLAIM_OF, **params):
         claim = hot.claim_row(tx, epoch, lock=False)
-        jobs = claim.jobs if claim is not None else ()
+        jobs = claim.open_jobs() if claim is not None else []
         went |= {Place(sequence_of(job.ord), job.arrival) for job in jobs if job.grp == row.grp}
     return sum(1 for place in went if place > Place(sequence_of(row.ord), row.arrival))
 

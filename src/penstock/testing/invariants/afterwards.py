@@ -4,121 +4,86 @@ This is all that a test which kills real processes can know. A simulation checks
 happen.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from datetime import timedelta
 from typing import Final
 
-from penstock.domain.job import Audit, Job, NewJob
-from penstock.domain.ordering import Place, sequence_of
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Job
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import RULES, TERMINAL, JobState, Move, Reason, Verb
-from penstock.ports.store import Store, Timeline
+from penstock.ports.store import Store
 from penstock.testing.invariants.facts import (
-    Delivery,
     IllegalPath,
     Ledger,
     Log,
     MissingFromTimeline,
     NotInOnePlace,
-    OutOfOrder,
     Stuck,
-    UnexplainedSend,
     WrongAttempts,
-    WrongBytes,
     WrongCounters,
+    WrongKey,
 )
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.moves import Spot
+from penstock.testing.invariants.sends import (
+    check_bytes,
+    check_causes,
+    check_not_early,
+    check_numbers,
+    check_order,
+)
+from penstock.testing.invariants.witness import Witness
 
 _LAPSES: Final = frozenset({"lapsed", "not_started", Reason.POISON.value, Reason.UNREPORTED.value})
-_AGAIN: Final = frozenset({"lapsed", "not_started"})
-_REPLAYED: Final = frozenset({JobState.DEAD.label, JobState.EXPIRED.label, JobState.CANCELLED.label})
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Everything on record about one job."""
-
-    job: Job
-    said: NewJob
-    timeline: Timeline
-    deliveries: Sequence[Delivery]
-
-    @property
-    def replays(self) -> list[Audit]:
-        """The operator's verbs that began the job anew."""
-        return [n for n in self.timeline.audit if n.action == Verb.RETRY and n.before in _REPLAYED]
-
-    @property
-    def place(self) -> Place:
-        """Where the job stands in its group."""
-        return Place(sequence_of(self.job.live.ord), self.job.live.arrival)
 
 
 def check_afterwards(
-    ledger: Ledger, log: Log, store: Store, *, ids: Iterable[str] = (), dropped: Container[str] = ()
+    ledger: Ledger,
+    log: Log,
+    store: Store,
+    *,
+    ids: Iterable[str] = (),
+    dropped: Container[str] = (),
+    slack: timedelta = timedelta(0),
 ) -> None:
     """Hold the store against ledger and log.
 
     `ids` are all jobs there are, where that is known (some were written though nobody was told so); `dropped`
-    are those that retention may have taken.
+    are those that retention may have taken; `slack` is what the clocks of store and sink may be off by.
     """
     found = store.find([*ledger.accepted])
     if lost := [job_id for job_id in ledger.accepted if job_id not in found and job_id not in dropped]:
         raise NotInOnePlace("accepted and gone", lost=lost)
-    schedules = {name: RetrySchedule.from_text(lane["retry"]) for name, lane in store.lanes().items()}
-    deliveries = log.by_job()
+    lanes, deliveries = store.lanes(), log.by_job()
     witnesses = {
-        job_id: Witness(job, ledger.accepted[job_id], store.timeline(job_id), deliveries.get(job_id, ()))
-        for job_id, job in found.items()
+        id_: Witness(job, lanes[job.lane], ledger.accepted[id_], store.timeline(id_), deliveries.get(id_, ()))
+        for id_, job in found.items()
     }
     for witness in witnesses.values():
-        check_witness(witness, schedules[witness.job.lane])
+        check_witness(witness, slack=slack)
     check_order(ledger, log, witnesses)
+    check_keys(witnesses.values())
     if everything := list(ids):
         jobs = store.find(everything)
         check_counts(store, jobs)
         check_groups(store, jobs)
 
 
-def check_witness(witness: Witness, retry: RetrySchedule) -> None:
+def check_witness(witness: Witness, *, slack: timedelta) -> None:
     """Hold what is on record about one job against itself."""
-    _check_bytes(witness)
-    _check_sends(witness)
+    check_bytes(witness)
+    check_causes(witness)
+    check_numbers(witness)
+    check_not_early(witness, slack=slack)
     _check_counters(witness)
     _check_path(witness)
     job = witness.job.live
-    limit = retry.attempts_for(job.max_attempts)
+    limit = RetrySchedule.from_text(witness.lane["retry"]).attempts_for(job.max_attempts)
     if job.attempt > limit or (job.attempt == limit and job.state not in TERMINAL):
         raise WrongAttempts(f"{job.attempt} of {limit} attempts", witness=witness)
-
-
-def _check_bytes(witness: Witness) -> None:
-    context, said = witness.job.context, witness.said
-    for delivery in witness.deliveries:
-        if delivery.payload != said.payload:
-            raise WrongBytes("delivered otherwise than accepted", delivery=delivery, said=said.payload)
-    if context is not None and context.payload != said.payload:
-        raise WrongBytes("stored otherwise than accepted", stored=context.payload, said=said.payload)
-
-
-def _check_sends(witness: Witness) -> None:
-    rows, sends = witness.timeline.attempts, witness.deliveries
-    epochs = Counter(delivery.epoch for delivery in sends)
-    if twice := [epoch for epoch, count in epochs.items() if count > 1]:
-        raise UnexplainedSend(f"sent twice under epoch {twice}", witness=witness)
-    if len(sends) > 1 + len(rows) + len(witness.replays):
-        raise UnexplainedSend(f"{len(sends)} sends, {len(rows)} tries on record", witness=witness)
-    again = Counter(row.send for row in rows if row.outcome in _AGAIN)
-    for number, count in Counter(delivery.send for delivery in sends).items():
-        if count > 1 + again[number]:
-            raise UnexplainedSend(f"number {number} was sent {count} times", witness=witness)
-        if number > witness.job.live.send + 1:
-            raise UnexplainedSend(f"number {number} is not on record", witness=witness)
-    numbers = [delivery.send for delivery in sends if not delivery.stale]
-    if numbers != sorted(numbers):
-        raise UnexplainedSend(f"send numbers go back: {numbers}", witness=witness)
 
 
 def _check_counters(witness: Witness) -> None:
@@ -154,32 +119,21 @@ def _check_path(witness: Witness) -> None:
         raise IllegalPath(f"it ends as {witness.job.state.label} after {state.label}", witness=witness)
 
 
-def check_order(ledger: Ledger, log: Log, witnesses: Mapping[str, Witness]) -> None:
-    """Of two jobs of a group, the one that stands first and was there first went first, or ended unsent."""
-    first: dict[str, int] = {}
-    first_valid: dict[str, int] = {}
-    stale: dict[str, bool] = {}
-    for number, delivery in enumerate(log.deliveries):
-        if delivery.job not in first:
-            first[delivery.job], stale[delivery.job] = number, delivery.stale
-        if not delivery.stale:
-            first_valid.setdefault(delivery.job, number)
-    answered = {job_id: number for number, job_id in enumerate(ledger.accepted)}
-    groups: dict[tuple[str, str], list[Witness]] = {}
-    for witness in witnesses.values():
-        if witness.job.live.grp is not None:
-            groups.setdefault((witness.job.lane, witness.job.live.grp), []).append(witness)
-    for members in groups.values():
-        members.sort(key=lambda witness: witness.place)
-        for index, later in enumerate(members):
-            at = first_valid.get(later.job.id)
-            for earlier in members[:index] if at is not None else ():
-                if answered[earlier.job.id] >= ledger.asked_after[later.job.id] or earlier.replays:
-                    continue
-                sent = first.get(earlier.job.id)
-                overtaken = earlier.job.state not in TERMINAL if sent is None else sent > (at or 0)
-                if overtaken and not stale.get(earlier.job.id, False):
-                    raise OutOfOrder("a job was sent before the one before it", earlier=earlier, later=later)
+def check_keys(witnesses: Iterable[Witness]) -> None:
+    """Of two jobs with one key, the second came when the first had been finished for `key_ttl`."""
+    by_key: dict[tuple[str, str], list[Witness]] = {}
+    for witness in witnesses:
+        if witness.said.key is not None:
+            by_key.setdefault((witness.job.lane, witness.said.key), []).append(witness)
+    for owners in by_key.values():
+        owners.sort(key=lambda witness: witness.job.live.arrival)
+        for before, after in itertools.pairwise(owners):
+            end, context = before.job.finished_at, after.job.context
+            finished = end is not None and before.job.state is not JobState.DEAD
+            ttl = parse_duration(before.lane["key_ttl"])
+            if before.replays or (finished and end and context and end + ttl <= context.created_at):
+                continue
+            raise WrongKey("two jobs with one key", before=before, after=after)
 
 
 def check_counts(store: Store, jobs: Mapping[str, Job]) -> None:

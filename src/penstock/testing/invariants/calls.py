@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from penstock.domain.job import Claim, Enqueued, Live, NewJob
-from penstock.domain.outcomes import Outcome
+from penstock.domain.outcomes import Outcome, Running
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState, Verb
 from penstock.errors import KeyConflict, PenstockError
@@ -141,7 +141,7 @@ def _settle(picture: Picture, claim: Claim, outcomes: Mapping[int, Outcome] | No
             raise StaleWrite(
                 f"epoch {claim.epoch} settles what it does not hold", jobs=stale, changes=changes
             )
-        _answered(settled, set(changes), named)
+        _answered(settled, set(changes), named, outcomes or {})
 
     return verdict
 
@@ -155,12 +155,14 @@ def _resolve(picture: Picture, lapse: Lapse, outcomes: Mapping[int, Outcome]) ->
             raise StaleWrite(
                 f"epoch {lapse.epoch} resolves what it does not hold", jobs=stale, changes=changes
             )
-        _answered(settled, set(changes), set(outcomes))
+        _answered(settled, set(changes), set(outcomes), outcomes)
 
     return verdict
 
 
-def _answered(settled: Settled, done: set[int], named: set[int]) -> None:
+def _answered(settled: Settled, done: set[int], named: set[int], outcomes: Mapping[int, Outcome]) -> None:
+    # A timer that is restarted at the very moment it was set leaves the row as it was.
+    done |= {a for a in settled.applied if isinstance(outcomes.get(a), Running)}
     if settled.applied != done or settled.refused != named - done:
         raise WrongAnswer("not what was written", settled=settled, done=done, named=named)
 

@@ -8,6 +8,7 @@ Hypothesis machine and a test that kills real processes all fill the same record
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar, NamedTuple
 
 from penstock.domain.job import NewJob
@@ -137,7 +138,8 @@ class Delivery(NamedTuple):
     """One message as the sink saw it, taken or not.
 
     `at` only orders deliveries among themselves. `stale` says that the claim it was sent under was over by
-    then: a zombie's message, which nobody can call back. `taken` says that the sink accepted it.
+    then: a zombie's message, which nobody can call back. `taken` says that the sink accepted it. `clock` is a
+    wall clock's reading, as good as the store's.
     """
 
     job: str
@@ -151,6 +153,7 @@ class Delivery(NamedTuple):
     node: str = ""
     stale: bool = False
     taken: bool = True
+    clock: datetime | None = None
 
 
 @dataclass(slots=True)

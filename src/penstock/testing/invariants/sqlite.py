@@ -118,6 +118,14 @@ class Tables:
 
     def spot(self, arrival: int) -> Spot | None:
         """Return where a job is; raise NotInOnePlace unless that is one place, or none for a job dropped."""
+        places = self.places(arrival)
+        if len(places) != (arrival in self.facts):
+            wrong = "is in several places" if places else "is nowhere"
+            raise NotInOnePlace(f"job {arrival} {wrong}", fact=self.facts.get(arrival), **places)
+        return next(iter(places.values()), None)
+
+    def places(self, arrival: int) -> dict[str, Spot]:
+        """Return all the places where a job is, by name."""
         places: dict[str, Spot] = {}
         if arrival in self.jobs:
             places["jobs"] = Spot(self.jobs[arrival])
@@ -127,10 +135,7 @@ class Tables:
             places["history"] = self.history[arrival]
         for epoch, claim in self.claims.items():
             places |= {f"claim {epoch}": Spot(job) for job in claim.open_jobs() if job.arrival == arrival}
-        if len(places) != (arrival in self.facts):
-            wrong = "is in several places" if places else "is nowhere"
-            raise NotInOnePlace(f"job {arrival} {wrong}", fact=self.facts.get(arrival), **places)
-        return next(iter(places.values()), None)
+        return places
 
 
 def _context(tables: Tables, row: list[Any], touched: Touched) -> None:

@@ -5,6 +5,7 @@
     watch.check_whole()            # now and then, and at the end
 
 A violation goes to `fail`: the caller of the store is a node under test and must not be able to swallow it.
+One that is `blind` keeps the picture and judges nothing: to learn what `afterwards` finds without it.
 """
 
 import sqlite3
@@ -46,6 +47,7 @@ class Watch:
         clock: Callable[[], datetime],
         time: Callable[[], float],
         fail: Callable[[Exception], None],
+        blind: bool = False,
     ) -> None:
         self.model = Model()
         self.tables = Tables(_connection(store))
@@ -54,12 +56,15 @@ class Watch:
         self._clock = clock
         self._time = time
         self._fail = fail
+        self._blind = blind
         self._by_number = {rules.number: rules for rules in self.rules.values()}
         self._epoch = 0
         begin(self.tables.connection)
 
     def check_whole(self) -> None:
         """Hold every row of the picture against the tables, and every group against its jobs."""
+        if self._blind:
+            return
         self._take_in("", self._clock())
         for arrival in self.tables.facts:
             if self.tables.spot(arrival) != self.model.spots.get(arrival):
@@ -70,7 +75,8 @@ class Watch:
 
     def _around(self, call: str, method: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:  # noqa: ANN401
         now = self._clock()
-        verdict = expect(Picture(self.model, self.tables, self.rules, now), call, args, options)
+        picture = Picture(self.model, self.tables, self.rules, now)
+        verdict = None if self._blind else expect(picture, call, args, options)
         try:
             result = method(*args, **options)
         finally:
@@ -91,10 +97,16 @@ class Watch:
         touched = self.tables.look()
         if not touched.anything:
             return {}
+        for key in touched.groups:
+            group = self.tables.groups.get(key)
+            (self.model.paused.add if group and group.paused else self.model.paused.discard)(key)
         for arrival in touched.new:
             fact = self.tables.facts[arrival]
             self.model.facts[arrival] = fact
             self.model.arrivals[fact.id] = arrival
+        if self._blind:
+            self._follow(touched)
+            return {}
         changes = self._changes(call, touched, now)
         self._check_epochs(call, changes)
         for key in sorted({*touched.groups, *_groups_of(changes)}):
@@ -102,11 +114,15 @@ class Watch:
         self._check_counters(touched.lanes)
         return {arrival: change for arrival, change in changes.items() if change.before != change.after}
 
+    def _follow(self, touched: Touched) -> None:
+        for arrival in sorted(touched.jobs):
+            places = self.tables.places(arrival)
+            spot = next(iter(places.values()), None)
+            if spot is not None or arrival in self.model.spots:
+                self.model.put(arrival, spot, at=self._time())
+
     def _changes(self, call: str, touched: Touched, now: datetime) -> dict[int, Change]:
         changes = {}
-        for key in touched.groups:
-            group = self.tables.groups.get(key)
-            (self.model.paused.add if group and group.paused else self.model.paused.discard)(key)
         for arrival in sorted({*touched.jobs, *touched.attempts, *touched.audit}):
             before, after = self.model.spots.get(arrival), self.tables.spot(arrival)
             if before is None and after is None:

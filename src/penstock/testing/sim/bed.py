@@ -20,6 +20,8 @@ _TABLES: Final = r"""
     SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'penstock\_%' ESCAPE '\'
      ORDER BY name = 'penstock_audit', name"""  # deleting lanes is audited
 
+_TRIGGER: Final = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = :name"
+
 
 class Bed:
     """One connection and what is set up on it."""
@@ -41,6 +43,16 @@ class Bed:
         for lane in lanes:
             store.put_lane(lane, actor="sim")
         return store
+
+    def script(self, sql: str) -> None:
+        """Change the tables."""
+        self._store.db.write(lambda tx: tx.script(sql))
+
+    def trigger(self, name: str) -> str:
+        """Return a trigger's source."""
+        found = self._store.db.read(lambda tx: tx.fetch(_TRIGGER, name=name))
+        source: str = found[0][0]
+        return source
 
     def _now(self) -> datetime:
         return self._clock()

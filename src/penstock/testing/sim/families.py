@@ -20,7 +20,7 @@ from penstock.domain.states import Verb
 from penstock.domain.ulid import new as new_ulid
 from penstock.testing.sim.actors import Meddling, Offer
 from penstock.testing.sim.dispatcher import Terms, terms_of
-from penstock.testing.sim.faults import FaultPlan, SinkFault, Span
+from penstock.testing.sim.faults import CallFault, Disaster, FaultPlan, SinkFault, Span
 from penstock.testing.sim.world import START
 
 LANE: Final = "orders"
@@ -47,11 +47,13 @@ class Scenario:
     terms: Mapping[str, Terms]
     producers: Sequence[Sequence[Offer]]
     nodes: int = 2
-    duration: float = 8.0
+    duration: float = 6.0
     meddling: Meddling | None = None
     housekeeping: timedelta | None = None
     steps: Sequence[tuple[float, timedelta]] = ()
     sends: Mapping[SinkFault, float] = field(default_factory=dict)
+    calls: Mapping[CallFault, float] = field(default_factory=dict)
+    disasters: Mapping[Disaster, float] = field(default_factory=dict)
 
 
 Family = Callable[[random.Random], Scenario]
@@ -81,7 +83,7 @@ class Sketch:
         payload = json.dumps({"n": self._number, "text": self.rng.choice(_TEXTS)}, ensure_ascii=False)
         return NewJob(lane=lane, **{"payload": payload, **fields})
 
-    def offers(self, jobs: Sequence[NewJob], *, within: float = 5.0, together: int = 3) -> list[Offer]:
+    def offers(self, jobs: Sequence[NewJob], *, within: float = 4.0, together: int = 3) -> list[Offer]:
         """Return the jobs as offers in this order, a few at a time, spread over that many seconds."""
         found, rest = [], list(jobs)
         while rest:
@@ -120,7 +122,9 @@ def steady(rng: random.Random) -> Scenario:
         for _ in range(rng.randint(8, 16))
     ]
     half = len(jobs) // 2
-    return sketch.scenario(sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.randint(2, 3))
+    return sketch.scenario(
+        sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.choice((2, 2, 3))
+    )
 
 
 def hot_group(rng: random.Random) -> Scenario:
@@ -132,7 +136,9 @@ def hot_group(rng: random.Random) -> Scenario:
         for _ in range(rng.randint(6, 10))
     ]
     half = len(jobs) // 2
-    return sketch.scenario(sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.randint(2, 3))
+    return sketch.scenario(
+        sketch.offers(jobs[:half]), sketch.offers(jobs[half:]), nodes=rng.choice((2, 2, 3))
+    )
 
 
 def recovery_probe(rng: random.Random) -> Scenario:
@@ -146,7 +152,7 @@ def recovery_probe(rng: random.Random) -> Scenario:
         sketch.job(group=rng.choice("xy"), mode=rng.choice((Mode.BLOCK_ON_ERROR, Mode.IMMEDIATE)))
         for _ in range(rng.randint(6, 10))
     ]
-    return sketch.scenario(sketch.offers(jobs), nodes=rng.randint(2, 3))
+    return sketch.scenario(sketch.offers(jobs), nodes=rng.choice((2, 2, 3)))
 
 
 def herd(rng: random.Random) -> Scenario:
@@ -162,7 +168,7 @@ def herd(rng: random.Random) -> Scenario:
         )
         for _ in range(rng.randint(12, 20))
     ]
-    return sketch.scenario(sketch.offers(jobs, within=1.5, together=6), nodes=3, duration=6.0)
+    return sketch.scenario(sketch.offers(jobs, within=1.5, together=6), nodes=3, duration=5.0)
 
 
 def many_groups(rng: random.Random) -> Scenario:
@@ -171,7 +177,7 @@ def many_groups(rng: random.Random) -> Scenario:
     names = [f"g{number:02}" for number in range(rng.randint(6, 12))]
     jobs = []
     for name in names:
-        run_at = sketch.later(rng.random() * 7) if rng.random() < 0.3 else None
+        run_at = sketch.later(rng.random() * 5) if rng.random() < 0.3 else None
         jobs += [sketch.job(group=name, run_at=run_at, tenant=rng.choice((None, "a", "b")))]
         jobs += [sketch.job(group=name) for _ in range(rng.randint(0, 2))]
     rng.shuffle(jobs)
@@ -190,6 +196,7 @@ def mode_mix(rng: random.Random) -> Scenario:
             group=rng.choice(("x", "x", "y", None)),
             mode=rng.choice(list(Mode)),
             sequence=rng.choice((99, 99, rng.randint(0, 200))),
+            run_at=sketch.later(rng.random() * 5) if rng.random() < 0.2 else None,
         )
         for _ in range(rng.randint(8, 14))
     ]
@@ -215,6 +222,25 @@ def runs(rng: random.Random) -> Scenario:
     return sketch.scenario(sketch.offers(jobs, within=4), sends={SinkFault.ERROR: 0.1})
 
 
+def zombies(rng: random.Random) -> Scenario:
+    """Nodes sleep through their leases and wake up in the middle of what they were doing."""
+    sketch = Sketch(rng).lane(
+        complete_on=rng.choice(("sent", "reported")),
+        on_unknown=rng.choice(("requeue", "hold")),
+        ack_timeout="1s",
+    )
+    jobs = [
+        sketch.job(group=rng.choice("xyz"), mode=rng.choice((Mode.NEXT_ON_ERROR, Mode.IMMEDIATE)))
+        for _ in range(rng.randint(6, 10))
+    ]
+    return sketch.scenario(
+        sketch.offers(jobs),
+        nodes=3,
+        calls={CallFault.PAUSE_BEFORE: 0.02, CallFault.PAUSE_AFTER: 0.03},
+        disasters={Disaster.PAUSE: 0.5},
+    )
+
+
 def reports(rng: random.Random) -> Scenario:
     """Executors report early, late, twice or never, while nodes settle the same jobs."""
     sketch = Sketch(rng).lane(complete_on="reported", max_recoveries=rng.choice((0, 2)), ack_timeout="1s")
@@ -222,7 +248,7 @@ def reports(rng: random.Random) -> Scenario:
         sketch.job(group=rng.choice("xyz"), mode=rng.choice((Mode.NEXT_ON_ERROR, Mode.IMMEDIATE)))
         for _ in range(rng.randint(8, 12))
     ]
-    return sketch.scenario(sketch.offers(jobs), nodes=2)
+    return sketch.scenario(sketch.offers(jobs), sends={SinkFault.HANG: 0.15})
 
 
 def keys(rng: random.Random) -> Scenario:
@@ -276,12 +302,12 @@ def retention(rng: random.Random) -> Scenario:
         sketch.job(
             group=rng.choice("xy"),
             mode=rng.choice(list(Mode)),
-            start_by=sketch.later(rng.random() * 8) if rng.random() < 0.5 else None,
+            start_by=sketch.later(rng.random() * 5) if rng.random() < 0.5 else None,
             key=rng.choice((None, "k1", "k2")),
         )
         for _ in range(rng.randint(8, 12))
     ]
-    days = [(rng.uniform(2, 7), timedelta(hours=rng.choice((1, 23, 30)))) for _ in range(rng.randint(0, 2))]
+    days = [(rng.uniform(2, 5), timedelta(hours=rng.choice((1, 23, 30)))) for _ in range(rng.randint(0, 2))]
     return sketch.scenario(
         sketch.offers(jobs),
         sends={SinkFault.REFUSE: 0.2},
@@ -291,8 +317,8 @@ def retention(rng: random.Random) -> Scenario:
 
 
 _ALL: Final = (
-    steady, herd, hot_group, many_groups, mode_mix, runs, recovery_probe, reports, keys, verbs, dead_letters,
-    retention,
+    steady, herd, hot_group, many_groups, mode_mix, runs, recovery_probe, zombies, reports, keys, verbs,
+    dead_letters, retention,
 )  # fmt: skip
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})
 
@@ -302,10 +328,10 @@ def draw_plan(rng: random.Random, scenario: Scenario) -> FaultPlan:
     plan = FaultPlan.draw(rng)
     return replace(
         plan,
-        calls={kind: 2 * chance for kind, chance in plan.calls.items()},
+        calls={kind: 2 * chance for kind, chance in plan.calls.items()} | dict(scenario.calls),
         sends={**plan.sends, **scenario.sends},
-        disasters={kind: 10 * rate for kind, rate in plan.disasters.items()},
-        pause=Span(0.1, 8),
+        disasters={kind: 10 * rate for kind, rate in plan.disasters.items()} | dict(scenario.disasters),
+        pause=Span(0.5, 6),
         restart=Span(0.1, 4),
         hang=Span(0.3, 3),
         locked=Span(0.05, 1),

@@ -17,10 +17,13 @@ from penstock.domain.outcomes import Dispatched, Lapsed, LapsedTooOften, Outcome
 from penstock.domain.states import Reason
 from penstock.errors import StoreUnavailable
 from penstock.testing.sim.dispatcher import Dispatcher, Terms
+from penstock.testing.sim.faults import SinkFault
 from penstock.testing.sim.sink import Fate
 
 LIMIT: Final = 10
+TRIES: Final = 3
 PROBE_TIMEOUT: Final = timedelta(seconds=1)
+PROBE_LEASE: Final = timedelta(milliseconds=900)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,16 @@ class Recovery:
 
     async def _probe_silent(self) -> None:
         node = self.node
-        lapse = await node.call(partial(node.store.lapse, node.node, node.lease, LIMIT))
+        lapse = await node.call(partial(node.store.lapse, node.node, PROBE_LEASE, LIMIT))
         if lapse is None:
             return
         fates = await self._probe(lapse.jobs)
         outcomes = {job.arrival: self._silent(job, fates[job.arrival]) for job in lapse.jobs}
-        await node.call(partial(node.store.resolve, lapse, outcomes))
+        for _ in range(TRIES):  # a lost answer says nothing, and a second write of the same changes nothing
+            with suppress(StoreUnavailable):
+                await node.call(partial(node.store.resolve, lapse, outcomes))
+                return
+            await asyncio.sleep(0.5)
 
     def _silent(self, job: Live, fate: Fate) -> Outcome:
         """Return what an executor's silence means for one job."""
@@ -115,6 +122,8 @@ class Recovery:
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_TIMEOUT.total_seconds()):
                 fates = await self.node.env.network.run(partial(self.node.sink.probe, sends))
+                if self.node.sink.world.sink_fault() is SinkFault.HANG:
+                    await asyncio.sleep(2 * PROBE_TIMEOUT.total_seconds())
                 return {job.arrival: fate for job, fate in zip(jobs, fates, strict=True)}
         return {job.arrival: Fate.UNKNOWN for job in jobs}
 

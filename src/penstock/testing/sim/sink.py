@@ -117,7 +117,12 @@ class SimSink:
         stale = self.is_stale(message)
         self.log.append(
             Delivery(
-                *message[:7], self.world.loop.time(), message.node, stale=stale, taken=taken and not known
+                *message[:7],
+                self.world.loop.time(),
+                message.node,
+                stale=stale,
+                taken=taken and not known,
+                clock=self.world.store_clock.now(),
             )
         )
         self.world.record(f"sink got {message.job}:{message.send} epoch {message.epoch} {receipt}")
