@@ -17,7 +17,7 @@ from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavailable, UnknownLane
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import Entry, HotPath, LaneRow
-from penstock.stores.sql.reading import ended_at
+from penstock.stores.sql.reading import LOOKS, ended_at
 
 Answer = Enqueued | PenstockError
 Key = tuple[int, str]
@@ -140,34 +140,34 @@ def _own_keys(
     wanted = {
         key: Owner(entries[i].id, payload_hash(entries[i].job.payload)) for key, i in sorted(firsts.items())
     }
-    rows = [(*key, *owner, tx.now) for key, owner in wanted.items()]
-    tx.insert("keys", KEY_COLUMNS, rows, on_conflict="ON CONFLICT (lane, key) DO NOTHING")
-    found = _owners(tx, list(wanted))
-    if len(found) < len(wanted):
-        raise StoreUnavailable("enqueue (a key was dropped meanwhile)")
-    others = {key: owner for key, owner in found.items() if owner.id != wanted[key].id}
-    live = still_owned(tx, others)
-    free = {key: owner for key, owner in others.items() if key not in live}
-    found |= _take_over(tx, free, wanted)
+    found = _whose(tx, wanted)
     for key, first in firsts.items():
         for index in keyed[key]:
             if index in entries and (index != first or entries[index].id != found[key].id):
                 answers[index] = _taken(entries.pop(index), found[key])
 
 
-def _take_over(tx: Tx, free: Mapping[Key, Owner], wanted: Mapping[Key, Owner]) -> dict[Key, Owner]:
-    """Give keys whose time is over to new jobs; return whose they are now.
+def _whose(tx: Tx, wanted: Mapping[Key, Owner]) -> dict[Key, Owner]:
+    """Take the keys that nobody has, or whose time is over; return whose they all are now.
 
-    Of two callers who find a key free at the same time the second waits for the first, and changes nothing.
+    A key may be dropped or taken by somebody else between two looks; then it is looked at again.
     """
-    lost = [
-        key
-        for key, before in free.items()
-        if not tx.execute(
-            TAKE_KEY, lane=key[0], key=key[1], **wanted[key]._asdict(), now=tx.now, owner=before.id
-        )
-    ]
-    return {key: wanted[key] for key in free} | (_owners(tx, lost) if lost else {})
+    found: dict[Key, Owner] = {}
+    for _ in range(LOOKS):
+        left = [key for key in wanted if key not in found]
+        if not left:
+            return found
+        rows = [(*key, *wanted[key], tx.now) for key in left]
+        tx.insert("keys", KEY_COLUMNS, rows, on_conflict="ON CONFLICT (lane, key) DO NOTHING")
+        owners = _owners(tx, left)
+        others = {key: owner for key, owner in owners.items() if owner.id != wanted[key].id}
+        over = others.keys() - still_owned(tx, others)
+        found |= {key: owner for key, owner in owners.items() if key not in over}
+        for key in sorted(over):
+            mine = {"lane": key[0], "key": key[1], **wanted[key]._asdict()}
+            if tx.execute(TAKE_KEY, **mine, now=tx.now, owner=others[key].id):
+                found[key] = wanted[key]
+    raise StoreUnavailable("enqueue (a key kept changing hands)")
 
 
 def _owners(tx: Tx, keys: Sequence[Key]) -> dict[Key, Owner]:
