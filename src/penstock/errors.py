@@ -8,6 +8,9 @@ PenstockError
 ├── InvalidConfig         a configuration file or variable is wrong; every problem, with its line
 ├── IllegalTransition     the machine has no such move from this state
 ├── NotFound              no job (lane, group …) of that name
+├── InUse                 a lane or pool cannot be deleted while something needs it
+├── InvalidQuery          a filter of a list is wrong
+├── InvalidCursor         a list cannot go on from there
 └── StoreError
     ├── StoreUnavailable  the database cannot be reached now; try again later
     └── SchemaMismatch    the tables are older or newer than this version of Penstock
@@ -83,6 +86,32 @@ class NotFound(PenstockError):
         super().__init__(f'no {kind} "{name}"')
         self.kind = kind
         self.name = name
+
+
+class InUse(PenstockError):
+    """It cannot be deleted while something needs it."""
+
+    def __init__(self, kind: str, name: str, needed: str) -> None:
+        super().__init__(f'{kind} "{name}" {needed}')
+        self.kind = kind
+        self.name = name
+
+
+class InvalidQuery(PenstockError):
+    """A filter of a list is wrong."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class InvalidCursor(PenstockError):
+    """A list cannot go on from there."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"this is no place to go on from: {problem}")
+        self.problem = problem
 
 
 class StoreError(PenstockError):

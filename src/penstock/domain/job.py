@@ -167,6 +167,27 @@ class Audit(NamedTuple):
     reason: str | None
 
 
+class AuditEntry(NamedTuple):
+    """One audit row as a person reads it: lane by name, job by id (None = not about one, or gone)."""
+
+    number: int
+    at: datetime
+    lane: str | None
+    job: str | None
+    actor: str
+    action: str
+    before: str | None
+    after: str | None
+    reason: str | None
+
+
+class AuditPage(NamedTuple):
+    """Some audit rows, newest first; `next` is where the following page begins, None = that was the last."""
+
+    entries: list[AuditEntry]
+    next: str | None
+
+
 class Job(NamedTuple):
     """A job as a person sees it, live or finished."""
 

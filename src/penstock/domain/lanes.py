@@ -1,4 +1,4 @@
-"""A lane's and a pool's settings: the names, the defaults, and what is refused.
+"""A lane's settings: the names, the defaults, and what is refused.
 
 Durations are kept as users write them (`5s`, `15m`): in TOML, in the API and in the database, where a plain
 `UPDATE penstock.lanes SET jitter = '4s'` must work. `SETTINGS` is the one list: tables, checks, docs follow.
@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ class Setting:
     default: str | int | bool | None = None
     words: tuple[str, ...] = ()
     least: int = 0
+    most: int = MAX_INT
 
 
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
@@ -80,12 +82,19 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane as stored; `settings` holds every name of SETTINGS."""
+    """A lane as stored; `settings` holds every name of SETTINGS.
+
+    A pause is no setting: whoever puts the settings of a paused lane leaves it paused.
+    """
 
     name: str
     settings: Mapping[str, Any]
     id: int = 0
     version: int = 0
+    paused: bool = False
+    paused_until: datetime | None = None
+    pause_reason: str | None = None
+    paused_by: str | None = None
 
     def __getitem__(self, setting: str) -> Any:  # noqa: ANN401
         return self.settings[setting]
@@ -99,6 +108,10 @@ class Lane:
     def keep(self) -> int:
         """The retention class of jobs enqueued now, in days."""
         return RETENTION_DAYS[self.settings["retention"]]
+
+    def stopped(self, now: datetime) -> bool:
+        """Say whether the lane is paused at this time: a pause ends by itself when its time has come."""
+        return self.paused and (self.paused_until is None or now < self.paused_until)
 
 
 def lane(name: str, **settings: object) -> Lane:
@@ -115,7 +128,11 @@ def lane(name: str, **settings: object) -> Lane:
 
 def check(name: str, value: object) -> str | int | bool | None:
     """Return the setting's value as stored, or raise InvalidSetting."""
-    setting = SETTINGS[name]
+    return check_setting(name, SETTINGS[name], value)
+
+
+def check_setting(name: str, setting: Setting, value: object) -> str | int | bool | None:
+    """Return a setting's value as stored, or raise InvalidSetting."""
     if value is None:
         if setting.default is not None:
             raise InvalidSetting(name, "must have a value")
@@ -137,8 +154,8 @@ def _int(setting: Setting, value: object) -> int:
         raise TypeError("write a whole number")
     if value < setting.least:
         raise ValueError(f"must be at least {setting.least}")
-    if value > MAX_INT:
-        raise ValueError(f"must be at most {MAX_INT}")
+    if value > setting.most:
+        raise ValueError(f"must be at most {setting.most}")
     return value
 
 

@@ -14,12 +14,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from penstock.domain.job import Attempt, Audit, Claim, Enqueued, Job, Live, NewJob
+from penstock.domain.edits import Changed, Version
+from penstock.domain.filters import JobQuery, Order, Page, Span
+from penstock.domain.job import Attempt, Audit, AuditEntry, AuditPage, Claim, Enqueued, Job, Live, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.outcomes import Outcome
+from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
+
+__all__ = [
+    "Ask", "AuditEntry", "AuditPage", "Done", "GroupState", "JobQuery", "Lapse", "Order", "Page", "Report",
+    "Reported", "Settled", "Span", "Store", "Tick", "Timeline",
+]  # fmt: skip
 
 DEFAULT_LEASE = timedelta(seconds=30)
 NO_TIME = timedelta(0)
@@ -128,12 +136,40 @@ class Store(Protocol):
     def close(self) -> None:
         """Give up connections and threads."""
 
-    # -- lanes
+    # -- lanes and pools
     def put_lane(self, lane: Lane, *, actor: str) -> Lane:
-        """Create the lane or change its settings; audited; the version goes up when anything changed."""
+        """Create the lane or change its settings; audited; the version goes up when anything changed.
+
+        A pause is left as it is.
+        """
 
     def lanes(self) -> dict[str, Lane]:
         """Return every lane by name."""
+
+    def pause_lane(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Lane:
+        """Stop a lane, for a time or until told otherwise, or let it go; audited. Raise UnknownLane."""
+
+    def delete_lane(self, name: str, *, actor: str) -> None:
+        """Delete a lane; audited; its history stays until it is old.
+
+        Raise UnknownLane, or InUse while it has live or dead jobs.
+        """
+
+    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+        """Create the pool or change its settings, as `put_lane` does."""
+
+    def pools(self) -> dict[str, Pool]:
+        """Return every pool by name."""
+
+    def pause_pool(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pool:
+        """Stop a pool or let it go, as `pause_lane` does; raise NotFound."""
+
+    def delete_pool(self, name: str, *, actor: str) -> None:
+        """Delete a pool; audited. Raise NotFound, or InUse while a lane names it."""
 
     # -- the way in
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | PenstockError]:
@@ -183,6 +219,25 @@ class Store(Protocol):
         `force` cancels what is already out, and replays out of order.
         """
 
+    def edit(
+        self,
+        id: str,  # noqa: A002
+        *,
+        actor: str,
+        reason: str,
+        payload: Changed = ...,
+        headers: Changed = ...,
+        target: Changed = ...,
+        run_at: datetime | None = None,
+        replay: bool = False,
+        force: bool = False,
+    ) -> Done:
+        """Change what a job sends or when it is due; what it was before is kept; audited, without payloads.
+
+        `...` leaves a field as it is, None takes its value away. Refused while the job is in flight. A dead,
+        expired or cancelled job is edited only together with its `replay`, which `force` does out of order.
+        """
+
     def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
         """Stop or let go one ordered group; audited."""
 
@@ -190,14 +245,29 @@ class Store(Protocol):
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
         """Return the jobs of these ids, live, dead or finished; unknown ids are missing."""
 
+    def list_jobs(self, query: JobQuery) -> Page:
+        """Return one page of a list of jobs, at a cost that does not grow with their number.
+
+        Raise InvalidCursor when `after` is not the `next` of a page of the same list.
+        """
+
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return the recorded attempts and moves of one job."""
+
+    def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
+        """Return what a job was to send at any time, what the caller said first; empty for an unknown id."""
+
+    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+        """Return audit rows, newest first: of one lane and its jobs, or all. Raise InvalidCursor."""
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it; None = nothing to know about it."""
 
     def counts(self) -> dict[tuple[str, JobState], int]:
         """Return jobs per lane and state, from the counters."""
+
+    def depth(self, lane: str) -> int:
+        """Return how many jobs of a lane are not ended, from the counters; raise UnknownLane."""
 
     # -- housekeeping
     def expire(self, limit: int) -> int:

@@ -8,8 +8,12 @@ to a row is `domain/settlement.py`, order is `domain/ordering.py`; here rows are
     claiming.py     who goes next: fairness, groups, leases
     applying.py     outcomes: settle, resolve, report, expire
     operating.py    operators' verbs
+    editing.py      edits and the versions they make
+    lanes.py        lanes and pools: settings, pauses, deletion
     reading.py      find, timeline, group, counts
-    store.py        the port: lock, clock, delegation, lanes, nodes, terms, retention
+    listing.py      pages of jobs and of the audit log
+    retiring.py     what is old enough goes
+    store.py        the port: lock, clock, delegation, nodes, terms
 """
 
 from penstock.stores.memory.store import MemoryStore

@@ -120,7 +120,7 @@ def _lease(tables: Tables, ask: Ask, rows: Sequence[Live], now: datetime, *, gro
         state = after(JobState(row.state), Move.CLAIM)
         claimed = row._replace(state=state, epoch=epoch, node=ask.node, claimed_at=now)
         tables.live[row.arrival] = claimed
-        jobs.append(Claimed(claimed, tables.contexts.get(row.arrival)))
+        jobs.append(Claimed(claimed, tables.context(row)))
     lease = Lease(
         epoch=epoch,
         lane=ask.lane,

@@ -49,15 +49,24 @@ def _operate(tables: Tables, order: Order, job_id: str) -> Done:
         tables.requests[row.arrival] = Request(verb, order.actor, order.reason)
         _note(tables, row, row, order)
         return Done(Effect.REQUESTED, state, "its holder is asked")
-    if what.move is Move.REPLAY and not order.force and (gone := _gone_behind(tables, row, order.called)):
-        jobs = "job" if gone == 1 else "jobs"
-        return Done(Effect.REFUSED, state, f"{gone} {jobs} behind it in its group went already")
+    if what.move is Move.REPLAY and (why := replay_refusal(tables, row, order.called, force=order.force)):
+        return Done(Effect.REFUSED, state, why)
     after = moved(row, verb, what.move, now=now)
     ended = tables.dead.get(row.arrival)
     tables.put(after, now, ended.error if ended else None)
     tables.requests.pop(row.arrival, None)
     _note(tables, row, after, order)
     return Done(Effect.NOW, JobState(after.state))
+
+
+def replay_refusal(tables: Tables, row: Live, called: frozenset[int], *, force: bool) -> str | None:
+    """Return why an ended job does not go again; None = it does. `force` lets it go out of order."""
+    if tables.lane_names[row.lane] not in tables.lanes:
+        return "its lane was deleted"
+    gone = 0 if force else _gone_behind(tables, row, called)
+    return (
+        None if not gone else f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+    )
 
 
 def _gone_behind(tables: Tables, row: Live, called: frozenset[int]) -> int:

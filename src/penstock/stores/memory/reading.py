@@ -25,7 +25,7 @@ def find(tables: Tables, job_id: str) -> Job | None:
         state=JobState(row.state),
         mode=Mode(row.mode),
         live=row,
-        context=tables.contexts.get(arrival),
+        context=tables.context(row),
         finished_at=ended.at if ended else None,
         error=ended.error if ended else (errors[-1] if errors else None),
         result=ended.result if ended else None,
@@ -69,5 +69,11 @@ def group(tables: Tables, lane: str, name: str) -> GroupState | None:
 def counts(tables: Tables) -> dict[tuple[str, JobState], int]:
     """Return how many jobs of each lane are in each state."""
     ended = [e.job for table in (tables.dead, tables.history) for e in table.values()]
-    rows = [*tables.live.values(), *ended]
-    return dict(Counter((tables.lane_names[row.lane], JobState(row.state)) for row in rows))
+    names = {lane.id: name for name, lane in tables.lanes.items()}  # a deleted lane is not counted
+    rows = [row for row in [*tables.live.values(), *ended] if row.lane in names]
+    return dict(Counter((names[row.lane], JobState(row.state)) for row in rows))
+
+
+def depth(tables: Tables, lane: int) -> int:
+    """Return how many jobs of a lane are not ended."""
+    return sum(1 for row in tables.live.values() if row.lane == lane)

@@ -1,21 +1,31 @@
 """The port: one lock, one clock, and the functions of this package."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import RLock
 
-from penstock.domain.durations import parse_duration
-from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
+from penstock.domain.edits import Changed, Edit, Version
+from penstock.domain.filters import JobQuery, Page
+from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
-from penstock.domain.names import near
 from penstock.domain.outcomes import Outcome
+from penstock.domain.pools import Pool
 from penstock.domain.states import JobState, Verb
-from penstock.errors import PenstockError, UnknownLane
+from penstock.errors import PenstockError
 from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
-from penstock.stores.memory import applying, claiming, intake, operating, reading
-from penstock.stores.memory.tables import Ended, Tables
+from penstock.stores.memory import (
+    applying,
+    claiming,
+    editing,
+    intake,
+    lanes,
+    listing,
+    operating,
+    reading,
+    retiring,
+)
+from penstock.stores.memory.tables import Tables
 
 
 class MemoryStore:
@@ -46,27 +56,53 @@ class MemoryStore:
     def close(self) -> None:
         """There is nothing to give up."""
 
-    # -- lanes
+    # -- lanes and pools
 
     def put_lane(self, lane: Lane, *, actor: str) -> Lane:
         """Create the lane or change its settings."""
         with self._lock:
-            old = self._tables.lanes.get(lane.name)
-            if old is not None and old.settings == lane.settings:
-                return old
-            number = old.id if old else len(self._tables.lanes) + 1
-            stored = replace(lane, id=number, version=old.version + 1 if old else 1)
-            self._tables.lanes[lane.name] = stored
-            self._tables.lane_names[number] = lane.name
-            before = None if old is None else f"version {old.version}"
-            after = f"version {stored.version}"
-            self._tables.audit.append(Audit(self.now(), None, number, actor, "put_lane", before, after, None))
-            return stored
+            return lanes.put_lane(self._tables, lane, lanes.Change(actor, self.now()))
 
     def lanes(self) -> dict[str, Lane]:
         """Return every lane by name."""
         with self._lock:
             return dict(self._tables.lanes)
+
+    def pause_lane(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Lane:
+        """Stop a lane or let it go."""
+        with self._lock:
+            change = lanes.Change(actor, self.now(), reason)
+            return lanes.pause_lane(self._tables, name, change, paused=paused, until=until)
+
+    def delete_lane(self, name: str, *, actor: str) -> None:
+        """Delete a lane that nothing is left to be done of."""
+        with self._lock:
+            lanes.delete_lane(self._tables, name, lanes.Change(actor, self.now()))
+
+    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+        """Create the pool or change its settings."""
+        with self._lock:
+            return lanes.put_pool(self._tables, pool, lanes.Change(actor, self.now()))
+
+    def pools(self) -> dict[str, Pool]:
+        """Return every pool by name."""
+        with self._lock:
+            return dict(self._tables.pools)
+
+    def pause_pool(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pool:
+        """Stop a pool or let it go."""
+        with self._lock:
+            change = lanes.Change(actor, self.now(), reason)
+            return lanes.pause_pool(self._tables, name, change, paused=paused, until=until)
+
+    def delete_pool(self, name: str, *, actor: str) -> None:
+        """Delete a pool that no lane names."""
+        with self._lock:
+            lanes.delete_pool(self._tables, name, lanes.Change(actor, self.now()))
 
     # -- the way in
 
@@ -156,12 +192,37 @@ class MemoryStore:
                 self._tables, verb, ids, actor=actor, reason=reason, force=force, now=self.now()
             )
 
+    def edit(
+        self,
+        id: str,  # noqa: A002
+        *,
+        actor: str,
+        reason: str,
+        payload: Changed = ...,
+        headers: Changed = ...,
+        target: Changed = ...,
+        run_at: datetime | None = None,
+        replay: bool = False,
+        force: bool = False,
+    ) -> Done:
+        """Change what a job sends or when it is due."""
+        wanted = Edit(payload=payload, headers=headers, target=target, run_at=run_at)
+        with self._lock:
+            return editing.edit(
+                self._tables,
+                id,
+                wanted,
+                actor=actor,
+                reason=reason,
+                replay=replay,
+                force=force,
+                now=self.now(),
+            )
+
     def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
         """Stop or let go one ordered group."""
         with self._lock:
-            known = self._tables.lanes.get(lane)
-            if known is None:
-                raise UnknownLane(lane, near(lane, self._tables.lanes))
+            known = lanes.known_lane(self._tables, lane)
             if paused:
                 self._tables.paused.add((known.id, group))
             else:
@@ -177,10 +238,25 @@ class MemoryStore:
             found = {job_id: reading.find(self._tables, job_id) for job_id in ids}
             return {job_id: job for job_id, job in found.items() if job is not None}
 
+    def list_jobs(self, query: JobQuery) -> Page:
+        """Return one page of a list of jobs."""
+        with self._lock:
+            return listing.list_jobs(self._tables, query)
+
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return the recorded attempts and moves of one job."""
         with self._lock:
             return reading.timeline(self._tables, id)
+
+    def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
+        """Return what a job was to send at any time."""
+        with self._lock:
+            return editing.payload_versions(self._tables, id)
+
+    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+        """Return audit rows, newest first."""
+        with self._lock:
+            return listing.audit_log(self._tables, lane, limit, after)
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it."""
@@ -191,6 +267,11 @@ class MemoryStore:
         """Return jobs per lane and state."""
         with self._lock:
             return reading.counts(self._tables)
+
+    def depth(self, lane: str) -> int:
+        """Return how many jobs of a lane are not ended."""
+        with self._lock:
+            return reading.depth(self._tables, lanes.known_lane(self._tables, lane).id)
 
     # -- housekeeping
 
@@ -206,13 +287,7 @@ class MemoryStore:
     def retire(self, *, slice_rows: int) -> int:
         """Drop finished jobs older than their retention, and dead ones older than their lane's."""
         with self._lock:
-            now = self.now()
-            over = [a for a, ended in self._tables.history.items() if _old(ended, now)]
-            over += [a for a, ended in self._tables.dead.items() if self._dead_is_over(ended, now)]
-            for arrival in over[:slice_rows]:
-                self._drop(arrival)
-            self._forget_keys(now)
-            return len(over[:slice_rows])
+            return retiring.retire(self._tables, slice_rows, self.now())
 
     def record_tick(self, tick: Tick) -> None:
         """Keep a pass's figures, the last thousand of them."""
@@ -258,32 +333,3 @@ class MemoryStore:
         if term is not None:
             self._tables.terms[role] = term
         return term
-
-    def _dead_is_over(self, ended: Ended, now: datetime) -> bool:
-        row = ended.job
-        lane = self._tables.lanes[self._tables.lane_names[row.lane]]
-        if now < ended.at + parse_duration(lane["dead_retention"]):
-            return False
-        # It may block while an ordered job of its group lives, even one it does not stop: modes are mixed.
-        return row.grp is None or not self._tables.group_rows(row.lane, row.grp)
-
-    def _drop(self, arrival: int) -> None:
-        tables = self._tables
-        tables.history.pop(arrival, None)
-        dead = tables.dead.pop(arrival, None)
-        if dead is not None and (key := tables.key_of(dead.job)):
-            key.ended_at = dead.at
-        context = tables.contexts.pop(arrival)
-        del tables.by_id[context.id]
-        tables.attempts = [attempt for attempt in tables.attempts if attempt.arrival != arrival]
-        tables.audit = [audit for audit in tables.audit if audit.arrival != arrival]
-
-    def _forget_keys(self, now: datetime) -> None:
-        for (lane, name), key in list(self._tables.keys.items()):
-            ttl = parse_duration(self._tables.lanes[self._tables.lane_names[lane]]["key_ttl"])
-            if key.ended_at is not None and now >= key.ended_at + ttl:
-                del self._tables.keys[lane, name]
-
-
-def _old(ended: Ended, now: datetime) -> bool:
-    return now >= ended.at + timedelta(days=ended.job.keep)

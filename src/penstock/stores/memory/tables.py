@@ -7,10 +7,12 @@ from datetime import datetime
 from itertools import count
 from typing import NamedTuple
 
+from penstock.domain.edits import Version
 from penstock.domain.job import Attempt, Audit, Claim, Claimed, Context, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.ordering import Mode, Place, sequence_of
+from penstock.domain.pools import Pool
 from penstock.domain.states import LIVE, JobState, Verb
 from penstock.ports.store import Tick
 
@@ -77,14 +79,19 @@ class Lease:
 
 @dataclass(slots=True)
 class Tables:
-    """Everything a store knows. A job is in exactly one of `live`, `dead` and `history`, by arrival."""
+    """Everything a store knows. A job is in exactly one of `live`, `dead` and `history`, by arrival.
+
+    `lane_names` also knows the lanes that were deleted: their history stays.
+    """
 
     lanes: dict[str, Lane] = field(default_factory=dict)
     lane_names: dict[int, str] = field(default_factory=dict)
+    pools: dict[str, Pool] = field(default_factory=dict)
     live: dict[int, Live] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
     history: dict[int, Ended] = field(default_factory=dict)
     contexts: dict[int, Context] = field(default_factory=dict)
+    revisions: dict[int, list[Version]] = field(default_factory=dict)
     by_id: dict[str, int] = field(default_factory=dict)
     keys: dict[tuple[int, str], Key] = field(default_factory=dict)
     claims: dict[int, Lease] = field(default_factory=dict)
@@ -97,6 +104,7 @@ class Tables:
     nodes: dict[int, tuple[str, datetime]] = field(default_factory=dict)
     ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=TICKS_KEPT))
     arrivals: Iterator[int] = field(default_factory=lambda: count(1))
+    pool_numbers: Iterator[int] = field(default_factory=lambda: count(1))
     epochs: Iterator[int] = field(default_factory=lambda: count(1))
 
     def row(self, arrival: int) -> Live | None:
@@ -119,6 +127,14 @@ class Tables:
         key = self.key_of(row)
         if key is not None:
             key.ended_at = now if row.arrival in self.history else None
+
+    def context(self, row: Live) -> Context | None:
+        """Return what the caller said, as last edited."""
+        context = self.contexts.get(row.arrival)
+        if context is None or not row.revision:
+            return context
+        edit = self.revisions[row.arrival][row.revision - 1]
+        return context._replace(payload=edit.payload, headers=edit.headers, target=edit.target)
 
     def key_of(self, row: Live) -> Key | None:
         """Return the idempotency key a job still owns."""

@@ -39,12 +39,24 @@ SETTINGS: Final = """
     SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off;
     SET timezone = 'UTC'; SET search_path = pg_catalog"""
 _NAME: Final = re.compile(r"(?<!:):([a-z_]\w*)")
+_INDEX: Final = re.compile(r"\s+INDEXED BY \S+")
+SNAPSHOT: Final = """
+    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = '10s'"""
 
 
 @lru_cache(maxsize=512)
 def compiled(sql: str) -> str:
     """Turn a shared statement into psycopg's form; a cast (`::bigint[]`) survives."""
-    return _NAME.sub(r"%(\1)s", sql.replace("%", "%%"))
+    return _NAME.sub(r"%(\1)s", _INDEX.sub("", sql).replace("%", "%%"))
+
+
+@lru_cache(maxsize=256)
+def each_sql(sql: str, names: tuple[str, ...], best: str) -> str:
+    """Return a statement that runs another for each set of values; its LIMIT keeps it from being a join."""
+    body = re.sub(rf"(?<!:):({'|'.join(names)})\b", r"each.\1", sql)
+    arrays = ", ".join(f":{name}::{TYPES[name]}[]" for name in names)
+    order = f"ORDER BY {best} LIMIT :limit" if best else ""
+    return f"SELECT q.* FROM unnest({arrays}) each({', '.join(names)}) CROSS JOIN LATERAL ({body}) q {order}"
 
 
 @lru_cache(maxsize=256)
@@ -72,6 +84,13 @@ class PostgresTx:
     def fetch(self, sql: str, **params: object) -> list[Row]:
         """Run a shared statement and return its rows."""
         return self._run(sql, params).fetchall()
+
+    def fetch_each(
+        self, sql: str, each: Mapping[str, Sequence[object]], *, best: str = "", **params: object
+    ) -> list[Row]:
+        """Run a shared statement for each set of values, all in one round trip."""
+        arrays = {name: list(values) for name, values in each.items()}
+        return self.fetch(each_sql(sql, tuple(each), best), **arrays, **params)
 
     def execute(self, sql: str, **params: object) -> int:
         """Run a shared statement and return how many rows it touched."""
@@ -148,6 +167,15 @@ class PostgresDatabase:
     def read(self, work: Callable[[PostgresTx], T]) -> T:
         """Run a closure that only reads."""
         return self.write(work)
+
+    def snapshot(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run a closure that only reads, on one snapshot and not for long."""
+
+        def frozen(tx: PostgresTx) -> T:
+            tx.script(SNAPSHOT)
+            return work(tx)
+
+        return self.write(frozen)
 
     def close(self) -> None:
         """Close the pool."""

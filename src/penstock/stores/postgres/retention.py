@@ -14,6 +14,7 @@ from psycopg import sql
 
 from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
 from penstock.stores.sql.database import Row
+from penstock.stores.sql.editing import forget_revisions
 
 PARTITIONS: Final = """
     SELECT c.relname, i.inhdetachpending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -39,7 +40,11 @@ def retire(db: PostgresDatabase) -> int:
         rows = db.read(partial(_partitions, parent=parent))
         for name, pending in rows:
             if _over(name, today) and (parent == "history" or not db.read(partial(_in_use, name=name))):
-                dropped += db.single(partial(_drop, parent=parent, name=name, finish=pending))
+                gone = db.single(partial(_drop, parent=parent, name=name, finish=pending))
+                if gone and parent == "contexts":
+                    low, high = _arrivals(name)
+                    db.write(partial(forget_revisions, low=low, high=high))
+                dropped += gone
     return dropped
 
 
@@ -62,9 +67,15 @@ def _over(name: str, today: date) -> bool:
 
 
 def _in_use(tx: PostgresTx, name: str) -> bool:
-    keep, first, end = _parts(name)
-    low, high = ((day - _DAY_ONE).days * _PER_DAY for day in (first, end))
+    keep, _, _ = _parts(name)
+    low, high = _arrivals(name)
     return bool(tx.fetch(IN_USE, low=low, high=high, keep=keep)[0][0])
+
+
+def _arrivals(name: str) -> tuple[int, int]:
+    """Return the first arrival of a partition, and the first after it."""
+    _, first, end = _parts(name)
+    return (first - _DAY_ONE).days * _PER_DAY, (end - _DAY_ONE).days * _PER_DAY
 
 
 def _drop(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> int:

@@ -3,11 +3,12 @@
 Shared statements are written once, in a small common language:
 - tables are `penstock.jobs` (SQLite: `penstock_jobs`), parameters are `:name`;
 - a list is matched by `column = ANY(:list)`; row locks are asked for by a final `FOR UPDATE`;
+- `INDEXED BY penstock.index` holds SQLite to an index (PostgreSQL sessions never scan whole tables);
 - times go in and come out as aware datetimes; `Tx.time` reads one.
 Each dialect compiles that to its own form. What must be fast is written by hand in the dialect's hotpath.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +27,14 @@ class Tx(Protocol):
 
     def fetch(self, sql: str, **params: object) -> list[Row]:
         """Run a statement and return its rows."""
+
+    def fetch_each(
+        self, sql: str, each: Mapping[str, Sequence[object]], *, best: str = "", **params: object
+    ) -> list[Row]:
+        """Run a SELECT that ends in LIMIT for the first values of `each`, for the second, and so on.
+
+        Return all rows, or with `best`, an ORDER BY, at least the first `limit` of them, in any order.
+        """
 
     def execute(self, sql: str, **params: object) -> int:
         """Run a statement and return how many rows it touched."""
@@ -55,6 +64,9 @@ class Database(Protocol):
 
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run the closure on a connection that never waits for writers."""
+
+    def snapshot(self, work: Callable[[Tx], T]) -> T:
+        """Run a closure that only reads, and sees nothing that is committed after it began."""
 
     def close(self) -> None:
         """Close every connection."""

@@ -190,7 +190,12 @@ def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
     rows = tx.fetch(KEY_TTLS, lanes=sorted({lane for lane, _ in owners}))
     ttls = {row[0]: parse_duration(row[1]) for row in rows}
     ended = ended_at(tx, [owner[0] for owner in owners.values()])
-    return {pair for pair, owner in owners.items() if _within(ended.get(owner[0]), ttls[pair[0]], now=tx.now)}
+    return {
+        pair
+        for pair, owner in owners.items()
+        # The keys of a lane that was deleted are free.
+        if pair[0] in ttls and _within(ended.get(owner[0]), ttls[pair[0]], now=tx.now)
+    }
 
 
 def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:

@@ -1,35 +1,42 @@
 """Looking jobs up, wherever they are: live, in a claim, dead, or finished."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from penstock.domain.job import Attempt, Audit, Context, Job, Live
+from penstock.domain.job import Attempt, Audit, Claimed, Context, Job, Live
+from penstock.domain.lanes import RETENTION_DAYS
 from penstock.domain.ordering import Mode, Place, Standing, gate
 from penstock.domain.states import JobState
 from penstock.errors import StoreUnavailable
 from penstock.ports.store import GroupState, Timeline
-from penstock.stores.sql.database import Row, Tx
+from penstock.stores.sql.database import Row, Tx, one
 from penstock.stores.sql.hotpath import ClaimRow, HotPath
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, FINISHED_AS_LIVE, LIVE, LIVE_COLUMNS
 
 LOOKS: Final = 20
 _ENDED: Final = f"{FINISHED_AS_LIVE}, finished_at, error, result"
-ARRIVALS = "SELECT id, arrival FROM penstock.contexts WHERE id = ANY(:ids)"
+ARRIVALS = "SELECT id, arrival, keep FROM penstock.contexts WHERE id = ANY(:ids)"
 LIVE_ROWS = f"SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) ORDER BY arrival"
 DEAD_ROWS = f"SELECT {_ENDED} FROM penstock.dead WHERE arrival = ANY(:arrivals) ORDER BY arrival"
 OLD_ROWS = f"SELECT {_ENDED} FROM penstock.history WHERE arrival = ANY(:arrivals)"
-CONTEXTS = f"""
-    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts WHERE arrival = ANY(:arrivals)"""
+# Contexts and attempts lie in partitions by retention class and day: without the class all would be searched.
+_CONTEXT = f"""
+    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts
+     WHERE keep = :keep AND arrival = :arrival LIMIT 1"""
+_CONTEXT_ALONE = _CONTEXT.replace(" payload,", " NULL AS payload,")
 REVISIONS = """
     SELECT arrival, revision, payload, headers, target FROM penstock.revisions
      WHERE arrival = ANY(:arrivals)"""
-ERRORS = "SELECT arrival, error FROM penstock.attempts WHERE arrival = ANY(:arrivals) ORDER BY ended_at"
+LAST_ERROR = """
+    SELECT arrival, error FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
+     ORDER BY ended_at DESC, send DESC LIMIT 1"""
 REQUESTS = "SELECT arrival, verb FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 LANE_NAMES = "SELECT id, name FROM penstock.lanes"
+FORMER_LANES = "SELECT id, name FROM penstock.former_lanes"
 ATTEMPTS = f"""
-    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE arrival = :arrival
+    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
      ORDER BY ended_at, send"""
 AUDIT = f"""
     SELECT {", ".join(Audit._fields)} FROM penstock.audit WHERE arrival = :arrival ORDER BY id"""
@@ -40,6 +47,7 @@ HEAD = f"""
      ORDER BY lane, grp, ord, arrival LIMIT 1"""
 COUNTS = """
     SELECT l.name, c.state, c.n FROM penstock.current_counts c JOIN penstock.lanes l ON l.id = c.lane"""
+DEPTH = "SELECT sum(n) FROM penstock.current_counts WHERE lane = :lane AND state < 10"
 
 
 class Ended(NamedTuple):
@@ -93,7 +101,7 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
     """Find every job; with `lock` the rows found cannot be moved by anybody else until the end.
 
     A job may move from one table to another between two looks (each statement sees the newest commits), so
-    what was found nowhere is looked for again.
+    what was found nowhere is looked for again; on a snapshot, which cannot lock, one look finds all there is.
     """
     found, missing = Found(), sorted(set(arrivals))
     suffix = " FOR UPDATE" if lock else ""
@@ -105,10 +113,17 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
             found.dead |= _ended(tx, DEAD_ROWS + suffix, missing)
             found.history |= _ended(tx, OLD_ROWS + suffix, missing)
             missing = [arrival for arrival in missing if arrival not in found]
-        if not missing:
+        if not missing or not lock:
             return found
-        missing = [row[0] for row in tx.fetch(CONTEXTS, arrivals=missing)]
+        missing = known(tx, missing)
     raise StoreUnavailable("locate (a job kept moving)")
+
+
+def known(tx: Tx, arrivals: Sequence[int]) -> list[int]:
+    """Return those of which there is a context still."""
+    keeps = list(RETENTION_DAYS.values())
+    each = {"keep": keeps * len(arrivals), "arrival": [arrival for arrival in arrivals for _ in keeps]}
+    return sorted({row[0] for row in tx.fetch_each(_CONTEXT_ALONE, each)})
 
 
 def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> dict[int, InClaim]:
@@ -139,43 +154,58 @@ def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
 
 def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
     """Return jobs as people see them."""
-    arrivals = arrivals_of(tx, ids)
-    found = locate(tx, hot, arrivals.values(), lock=False)
-    rows = {arrival: row for arrival in arrivals.values() if (row := found.row(arrival)) is not None}
-    return _jobs(tx, arrivals, rows, found.dead | found.history)
+    found = locate(tx, hot, arrivals_of(tx, ids).values(), lock=False)
+    rows = [*found.live.values(), *(claimed.job for claimed in found.claimed.values())]
+    ended = found.dead | found.history
+    jobs = jobs_of(tx, [*rows, *(end.job for end in ended.values())], ended)
+    return {job.id: job for job in jobs}
 
 
-def _jobs(tx: Tx, arrivals: dict[str, int], rows: dict[int, Live], ended: dict[int, Ended]) -> dict[str, Job]:
-    keys = list(rows)
-    contexts = contexts_of(tx, rows.values())
-    names = {row[0]: row[1] for row in tx.fetch(LANE_NAMES)}
-    errors = {row[0]: row[1] for row in tx.fetch(ERRORS, arrivals=keys)}
-    requests = {row[0]: row[1] for row in tx.fetch(REQUESTS, arrivals=keys)}
-    jobs = {}
-    for id_, arrival in arrivals.items():
-        if arrival not in rows:
-            continue
-        row, end = rows[arrival], ended.get(arrival)
-        jobs[id_] = Job(
-            id=id_,
-            lane=names[row.lane],
-            state=JobState(row.state),
-            mode=Mode(row.mode),
-            live=row,
-            context=contexts.get(arrival),
-            finished_at=end.finished_at if end else None,
-            error=end.error if end else errors.get(arrival),
-            result=end.result if end else None,
-            request=None if end else requests.get(arrival),
+def jobs_of(tx: Tx, rows: Sequence[Live], ended: Mapping[int, Ended], *, payloads: bool = True) -> list[Job]:
+    """Return rows as people see them, in their order."""
+    live = [row for row in rows if row.arrival not in ended]
+    contexts = contexts_of(tx, rows, payloads=payloads)
+    names = lane_names(tx)
+    errors = {row[0]: row[1] for row in tx.fetch_each(LAST_ERROR, _each(live))}
+    requests = {row[0]: row[1] for row in tx.fetch(REQUESTS, arrivals=[row.arrival for row in live])}
+    jobs = []
+    for row in rows:
+        context, end = contexts.get(row.arrival), ended.get(row.arrival)
+        jobs.append(
+            Job(
+                id=f"#{row.arrival}" if context is None else context.id,
+                lane=names[row.lane],
+                state=JobState(row.state),
+                mode=Mode(row.mode),
+                live=row,
+                context=context,
+                finished_at=end.finished_at if end else None,
+                error=end.error if end else errors.get(row.arrival),
+                result=end.result if end else None,
+                request=requests.get(row.arrival),
+            )
         )
     return jobs
 
 
-def contexts_of(tx: Tx, rows: Iterable[Live]) -> dict[int, Context]:
+def lane_names(tx: Tx) -> dict[int, str]:
+    """Return the names of all lanes by number, of those too that were deleted."""
+    return {row[0]: row[1] for sql in (FORMER_LANES, LANE_NAMES) for row in tx.fetch(sql)}
+
+
+def contexts_of(tx: Tx, rows: Iterable[Live], *, payloads: bool = True) -> dict[int, Context]:
     """Return what the callers said, as last edited."""
-    revisions = {row.arrival: row.revision for row in rows}
-    contexts = {row[0]: _context(tx, row[1:]) for row in tx.fetch(CONTEXTS, arrivals=list(revisions))}
-    return revised(tx, contexts, {a: r for a, r in revisions.items() if r})
+    rows = list(rows)
+    sql = _CONTEXT if payloads else _CONTEXT_ALONE
+    contexts = {row[0]: _context(tx, row[1:]) for row in tx.fetch_each(sql, _each(rows))}
+    edited = revised(tx, contexts, {row.arrival: row.revision for row in rows if row.revision})
+    if payloads:
+        return edited
+    return {arrival: context._replace(payload=None) for arrival, context in edited.items()}
+
+
+def _each(rows: Sequence[Live]) -> dict[str, Sequence[object]]:
+    return {"keep": [row.keep for row in rows], "arrival": [row.arrival for row in rows]}
 
 
 def revised(tx: Tx, contexts: dict[int, Context], revisions: dict[int, int]) -> dict[int, Context]:
@@ -190,14 +220,22 @@ def revised(tx: Tx, contexts: dict[int, Context], revisions: dict[int, int]) -> 
     return contexts
 
 
+def as_edited(tx: Tx, jobs: Sequence[Claimed]) -> list[Claimed]:
+    """Return a claim's jobs with what is to be sent now, some having been edited."""
+    contexts = {claimed.job.arrival: claimed.context for claimed in jobs if claimed.context is not None}
+    edited = revised(tx, contexts, {c.job.arrival: c.job.revision for c in jobs if c.job.revision})
+    return [Claimed(claimed.job, edited.get(claimed.job.arrival)) for claimed in jobs]
+
+
 def timeline(tx: Tx, id_: str) -> Timeline:
     """Return what is on record about one job."""
-    arrival = arrivals_of(tx, [id_]).get(id_)
-    if arrival is None:
+    known = one(tx.fetch(ARRIVALS, ids=[id_]))
+    if known is None:
         return Timeline([], [])
+    _, arrival, keep = known
     attempts = [
         Attempt._make([*row[:6], tx.time(row[6]), tx.time(row[7]), row[8], row[9], tx.time(row[10])])
-        for row in tx.fetch(ATTEMPTS, arrival=arrival)
+        for row in tx.fetch(ATTEMPTS, arrival=arrival, keep=keep)
     ]
     audit = [Audit._make([tx.time(row[0]), *row[1:]]) for row in tx.fetch(AUDIT, arrival=arrival)]
     return Timeline(attempts, audit)
@@ -225,6 +263,11 @@ def standing_of(job: Live) -> Standing:
 def counts(tx: Tx) -> dict[tuple[str, JobState], int]:
     """Return the counters that are not zero."""
     return {(row[0], JobState(row[1])): int(row[2]) for row in tx.fetch(COUNTS) if row[2]}
+
+
+def depth(tx: Tx, lane: int) -> int:
+    """Return how many jobs of a lane are not ended, from the counters."""
+    return max(0, int(tx.fetch(DEPTH, lane=lane)[0][0] or 0))
 
 
 def _ended(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:

@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
+from penstock.domain.edits import Changed, Edit, Version
+from penstock.domain.filters import JobQuery, Page
+from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.names import near
 from penstock.domain.outcomes import Outcome
+from penstock.domain.pools import Pool
 from penstock.domain.states import JobState, Verb
 from penstock.errors import NotFound, PenstockError, UnknownLane
 from penstock.ports.store import (
@@ -22,7 +25,21 @@ from penstock.ports.store import (
     Tick,
     Timeline,
 )
-from penstock.stores.sql import enqueue, housekeeping, lanes, migrate, nodes, reading, reports, settle, verbs
+from penstock.stores.sql import (
+    audits,
+    editing,
+    enqueue,
+    housekeeping,
+    lanes,
+    listing,
+    migrate,
+    nodes,
+    pools,
+    reading,
+    reports,
+    settle,
+    verbs,
+)
 from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 
@@ -58,7 +75,7 @@ class SqlStore:
         """Close every connection."""
         self.db.close()
 
-    # -- lanes
+    # -- lanes and pools
     def put_lane(self, lane: Lane, *, actor: str) -> Lane:
         """Create or change a lane."""
         self._lanes.pop(lane.name, None)
@@ -69,6 +86,37 @@ class SqlStore:
         found = self.db.read(lanes.load_lanes)
         self._lanes = {name: LaneRow(lane.id, name, lane.mode, lane.keep) for name, lane in found.items()}
         return found
+
+    def pause_lane(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Lane:
+        """Stop a lane or let it go."""
+        pause = lanes.Pause(paused, until, reason, actor)
+        return self.db.write(lambda tx: lanes.pause_lane(tx, name, pause))
+
+    def delete_lane(self, name: str, *, actor: str) -> None:
+        """Delete a lane that nothing is left to be done of."""
+        self.db.write(lambda tx: lanes.delete_lane(tx, name, actor))
+        self._lanes.pop(name, None)
+
+    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+        """Create or change a pool."""
+        return self.db.write(lambda tx: pools.put_pool(tx, pool, actor))
+
+    def pools(self) -> dict[str, Pool]:
+        """Return every pool by name."""
+        return self.db.read(pools.load_pools)
+
+    def pause_pool(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pool:
+        """Stop a pool or let it go."""
+        pause = lanes.Pause(paused, until, reason, actor)
+        return self.db.write(lambda tx: pools.pause_pool(tx, name, pause))
+
+    def delete_pool(self, name: str, *, actor: str) -> None:
+        """Delete a pool that no lane names."""
+        self.db.write(lambda tx: pools.delete_pool(tx, name, actor))
 
     def _known(self, name: str) -> LaneRow | None:
         if name not in self._lanes:
@@ -149,6 +197,28 @@ class SqlStore:
             )
         )
 
+    def edit(
+        self,
+        id: str,  # noqa: A002
+        *,
+        actor: str,
+        reason: str,
+        payload: Changed = ...,
+        headers: Changed = ...,
+        target: Changed = ...,
+        run_at: datetime | None = None,
+        replay: bool = False,
+        force: bool = False,
+    ) -> Done:
+        """Change what a job sends or when it is due."""
+        wanted = Edit(payload=payload, headers=headers, target=target, run_at=run_at)
+
+        def work(tx: Tx) -> Done:
+            order = verbs.Order(verb=Verb.EDIT, actor=actor, reason=reason, force=force, now=tx.now)
+            return editing.edit(tx, self.hot, id, wanted, order, replay=replay)
+
+        return self.db.write(work)
+
     def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
         """Stop or let go one group."""
         lane_id = self._lane(lane).id
@@ -167,11 +237,23 @@ class SqlStore:
     # -- reading
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
         """Return the jobs of these ids."""
-        return self.db.read(lambda tx: reading.find(tx, self.hot, ids))
+        return self.db.snapshot(lambda tx: reading.find(tx, self.hot, ids))
+
+    def list_jobs(self, query: JobQuery) -> Page:
+        """Return one page of a list of jobs."""
+        return self.db.snapshot(lambda tx: listing.list_jobs(tx, self.hot, query))
 
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return what is on record about one job."""
         return self.db.read(lambda tx: reading.timeline(tx, id))
+
+    def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
+        """Return what a job was to send at any time."""
+        return self.db.read(lambda tx: editing.payload_versions(tx, id))
+
+    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+        """Return audit rows, newest first."""
+        return self.db.snapshot(lambda tx: audits.audit_log(tx, lane, limit, after))
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it."""
@@ -180,6 +262,11 @@ class SqlStore:
     def counts(self) -> dict[tuple[str, JobState], int]:
         """Return jobs per lane and state."""
         return self.db.read(reading.counts)
+
+    def depth(self, lane: str) -> int:
+        """Return how many jobs of a lane are not ended."""
+        number = self._lane(lane).id
+        return self.db.read(lambda tx: reading.depth(tx, number))
 
     # -- housekeeping
     def expire(self, limit: int) -> int:

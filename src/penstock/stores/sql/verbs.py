@@ -39,6 +39,7 @@ WENT = (
     f"SELECT ord, arrival, state FROM penstock.dead WHERE mode <> 0 AND {_WENT}",
     f"SELECT ord, arrival, state FROM penstock.history WHERE grp IS NOT NULL AND {_WENT}",
 )
+LANE = "SELECT id FROM penstock.lanes WHERE id = :lane"
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
@@ -93,7 +94,7 @@ def _operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> dict[str
             done[id_] = Done(Effect.REFUSED, None, "no such job")
         else:
             done[id_] = _decide(tx, hot, row, found.ended(row.arrival), order=order, plan=plan)
-    _carry_out(tx, hot, plan, order)
+    carry_out(tx, hot, plan, order)
     return done
 
 
@@ -115,9 +116,8 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
         plan.requests.append(row.arrival)
         plan.audit.append(_note(row, row, order))
         return Done(Effect.REQUESTED, state, "its holder is asked")
-    if what.move is Move.REPLAY and not order.force and (gone := gone_behind(tx, hot, row, order.called)):
-        jobs = "job" if gone == 1 else "jobs"
-        return Done(Effect.REFUSED, state, f"{gone} {jobs} behind it in its group went already")
+    if what.move is Move.REPLAY and (why := replay_refusal(tx, hot, row, order)):
+        return Done(Effect.REFUSED, state, why)
     after = moved(row, verb, what.move, now=order.now)
     (plan.rows.append(row) if ended is None else plan.ended.append(ended))
     plan.landings.append(Landing(after, error=ended.error if ended else None))
@@ -125,7 +125,8 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
     return Done(Effect.NOW, JobState(after.state))
 
 
-def _carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
+def carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
+    """Write a plan."""
     before = Counter((job.lane, int(job.state)) for job in [*plan.rows, *(end.job for end in plan.ended)])
     touched = [*plan.rows, *(end.job for end in plan.ended)]
     if plan.rows:
@@ -145,6 +146,16 @@ def _carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
     rows = [(arrival, order.verb, order.actor, order.reason, order.now) for arrival in plan.requests]
     tx.insert("requests", ("arrival", "verb", "actor", "reason", "at"), rows, on_conflict=REQUEST)
     tx.insert("audit", AUDIT_COLUMNS, plan.audit)
+
+
+def replay_refusal(tx: Tx, hot: HotPath, row: Live, order: Order) -> str | None:
+    """Return why an ended job does not go again; None = it does. Force lets it go out of order."""
+    if not tx.fetch(LANE, lane=row.lane):
+        return "its lane was deleted"
+    gone = 0 if order.force else gone_behind(tx, hot, row, order.called)
+    return (
+        None if not gone else f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+    )
 
 
 def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:

@@ -66,6 +66,20 @@ class SqliteTx:
         """Run a shared statement and return its rows."""
         return self._run(sql, params).fetchall()
 
+    def fetch_each(
+        self,
+        sql: str,
+        each: Mapping[str, Sequence[object]],
+        *,
+        best: str = "",  # noqa: ARG002
+        **params: object,
+    ) -> list[Row]:
+        """Run a shared statement once for each set of values: there is no round trip to save."""
+        rows: list[Row] = []
+        for values in zip(*each.values(), strict=True):
+            rows += self._run(sql, {**params, **dict(zip(each, values, strict=True))})
+        return rows
+
     def execute(self, sql: str, **params: object) -> int:
         """Run a shared statement and return how many rows it touched."""
         return self._run(sql, params).rowcount
@@ -173,6 +187,10 @@ class SqliteDatabase:
                 return work(SqliteTx(connection, self._clock))
             finally:
                 connection.execute("ROLLBACK")
+
+    def snapshot(self, work: Callable[[SqliteTx], T]) -> T:
+        """Run the closure on one snapshot, as every read is."""
+        return self.read(work)
 
     def close(self) -> None:
         """Close every connection."""

@@ -19,6 +19,7 @@ from penstock.domain.states import JobState
 from penstock.ports.store import Ask
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
+from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sql.turns import Turns
 from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
@@ -99,6 +100,7 @@ CLAIM: Final = """
 _HOT: Final = len(_TAKEN)
 _MODE: Final = _TAKEN.index("mode")
 _GRP: Final = _TAKEN.index("grp")
+_REVISION: Final = _TAKEN.index("revision")
 _BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
 _BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
 
@@ -267,8 +269,10 @@ class SqliteHotPath:
         tx.connection.execute(OPEN_CLAIM, values)
         self.count(tx, {(lane.id, 1): -len(rows), (lane.id, 2): len(rows)})
         held = (epoch, ask.node, now)
-        claimed = tuple([Claimed(_claimed(row, held), _context(row)) for row in rows])
-        return Claim(epoch, lane.name, ask.node, now, until, claimed, groups=groups)
+        claimed = [Claimed(_claimed(row, held), _context(row)) for row in rows]
+        if any(row[_REVISION] for row in rows):
+            claimed = as_edited(tx, claimed)
+        return Claim(epoch, lane.name, ask.node, now, until, tuple(claimed), groups=groups)
 
 
 @lru_cache(maxsize=256)

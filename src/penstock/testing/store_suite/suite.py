@@ -2,15 +2,20 @@
 
 from penstock.testing.store_suite.blocking import BlockingTests
 from penstock.testing.store_suite.claims import ClaimTests
+from penstock.testing.store_suite.cursors import CursorTests
+from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
 from penstock.testing.store_suite.groups import GroupTests
 from penstock.testing.store_suite.intake import IntakeTests
 from penstock.testing.store_suite.keys import KeyTests
 from penstock.testing.store_suite.lanes import LaneTests
 from penstock.testing.store_suite.leader import LeaderTests
+from penstock.testing.store_suite.listing import ListingTests
+from penstock.testing.store_suite.pools import LaneDeletionTests, PauseTests, PoolTests
 from penstock.testing.store_suite.racing import RaceTests
 from penstock.testing.store_suite.racing_groups import GroupRaceTests
 from penstock.testing.store_suite.reading import CountTests, GroupStateTests, ReadingTests
+from penstock.testing.store_suite.records import AuditLogTests, DepthTests
 from penstock.testing.store_suite.recovery import LapseTests, TakeoverTests
 from penstock.testing.store_suite.replays import ReplayTests
 from penstock.testing.store_suite.reports import ReportTests
@@ -23,6 +28,9 @@ from penstock.testing.store_suite.verbs import VerbTests
 
 class StoreSuite(
     LaneTests,
+    PauseTests,
+    LaneDeletionTests,
+    PoolTests,
     IntakeTests,
     KeyTests,
     ClaimTests,
@@ -38,9 +46,14 @@ class StoreSuite(
     ReportTests,
     VerbTests,
     ReplayTests,
+    EditTests,
     ReadingTests,
+    ListingTests,
+    CursorTests,
     GroupStateTests,
     CountTests,
+    DepthTests,
+    AuditLogTests,
     ExpiryTests,
     RetentionTests,
     LeaderTests,

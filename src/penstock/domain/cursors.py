@@ -1,0 +1,49 @@
+"""Where a list goes on: a text that only the same list takes back.
+
+A cursor names the last entry that was shown, never how many were: the next page begins behind it, whatever
+was added or taken away meanwhile. It is opaque to callers, carries its version, a mark of the list (its
+filters) and a check sum, so that one that was cut, changed or used with other filters is refused, not obeyed.
+It is no secret and protects nothing: whoever may read the list may read all of it.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from hashlib import blake2s
+from typing import Final
+
+from penstock.errors import InvalidCursor
+
+VERSION: Final = 1
+MAX_LENGTH: Final = 200
+
+
+def seal(place: tuple[int, ...], *, of: str) -> str:
+    """Return the cursor of a place in a list; `of` says which list, filters and all."""
+    body = ":".join(map(str, (VERSION, *place, _mark(of))))
+    return urlsafe_b64encode(f"{body}:{_mark(body)}".encode()).rstrip(b"=").decode()
+
+
+def unseal(cursor: str, *, of: str, numbers: int) -> tuple[int, ...]:
+    """Return the place that the cursor names in this list, or raise InvalidCursor."""
+    body, _, check = _text(cursor).rpartition(":")
+    if check != _mark(body):
+        raise InvalidCursor("it is damaged; begin at the first page")
+    version, *place, mark = body.split(":")
+    if version != str(VERSION) or len(place) != numbers:
+        raise InvalidCursor("it was made by another version of Penstock; begin at the first page")
+    if mark != _mark(of):
+        raise InvalidCursor("it belongs to another list; keep the filters, or begin at the first page")
+    return tuple(map(int, place))
+
+
+def _text(cursor: str) -> str:
+    if len(cursor) > MAX_LENGTH:
+        raise InvalidCursor("it is too long to be one")
+    try:
+        return urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
+    except (NotBase64, UnicodeError, ValueError):
+        raise InvalidCursor("it is damaged; begin at the first page") from None
+
+
+def _mark(text: str) -> str:
+    return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,69 @@
+"""A pool: a rate and concurrency limit that lanes share, optionally one limit per key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from penstock.domain.lanes import Setting, check_setting
+from penstock.domain.names import check_name
+from penstock.domain.rates import MAX_COUNT, default_burst, parse_rate
+from penstock.errors import InvalidSetting
+
+POOL_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        "rate": Setting("rate"),
+        "burst": Setting("int", None, least=1, most=MAX_COUNT),
+        "max_in_flight": Setting("int", None, least=1),
+        "key": Setting("word", None, ("tenant", "target", "group")),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool as stored; make one with `pool()`, which checks it. None = no such limit."""
+
+    name: str
+    rate: str | None = None
+    burst: int | None = None
+    max_in_flight: int | None = None
+    key: str | None = None
+    id: int = 0
+    version: int = 0
+    paused: bool = False
+    paused_until: datetime | None = None
+    pause_reason: str | None = None
+    paused_by: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return {name: getattr(self, name) for name in POOL_SETTINGS}
+
+    @property
+    def bucket(self) -> int | None:
+        """How many calls may be made at once after a quiet time; None = there is no rate."""
+        if self.rate is None:
+            return None
+        return default_burst(parse_rate(self.rate)) if self.burst is None else self.burst
+
+    def stopped(self, now: datetime) -> bool:
+        """Say whether the pool is paused at this time: a pause ends by itself when its time has come."""
+        return self.paused and (self.paused_until is None or now < self.paused_until)
+
+
+def pool(name: str, **settings: object) -> Pool:
+    """Return a pool, or raise InvalidSetting."""
+    try:
+        check_name("pool", name)
+    except ValueError as error:
+        raise InvalidSetting("name", str(error)) from error
+    for given in settings:
+        if given not in POOL_SETTINGS:
+            raise InvalidSetting(given, "there is no such pool setting")
+    checked: dict[str, Any] = {
+        key: check_setting(key, setting, settings.get(key)) for key, setting in POOL_SETTINGS.items()
+    }
+    return Pool(name, **checked)

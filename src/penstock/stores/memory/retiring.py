@@ -1,0 +1,48 @@
+"""What is old enough goes: finished jobs, dead ones that block nobody, keys nobody needs."""
+
+from datetime import datetime, timedelta
+
+from penstock.domain.durations import parse_duration
+from penstock.stores.memory.tables import Ended, Tables
+
+
+def retire(tables: Tables, slice_rows: int, now: datetime) -> int:
+    """Drop finished jobs older than their retention, and dead ones older than their lane's."""
+    over = [arrival for arrival, ended in tables.history.items() if _old(ended, now)]
+    over += [arrival for arrival, ended in tables.dead.items() if _dead_is_over(tables, ended, now)]
+    for arrival in over[:slice_rows]:
+        _drop(tables, arrival)
+    _forget_keys(tables, now)
+    return len(over[:slice_rows])
+
+
+def _old(ended: Ended, now: datetime) -> bool:
+    return now >= ended.at + timedelta(days=ended.job.keep)
+
+
+def _dead_is_over(tables: Tables, ended: Ended, now: datetime) -> bool:
+    row = ended.job
+    lane = tables.lanes[tables.lane_names[row.lane]]
+    if now < ended.at + parse_duration(lane["dead_retention"]):
+        return False
+    # It may block while an ordered job of its group lives, even one it does not stop: modes are mixed.
+    return row.grp is None or not tables.group_rows(row.lane, row.grp)
+
+
+def _drop(tables: Tables, arrival: int) -> None:
+    """Forget a job; what operators did to it stays in the audit log."""
+    tables.history.pop(arrival, None)
+    dead = tables.dead.pop(arrival, None)
+    if dead is not None and (key := tables.key_of(dead.job)):
+        key.ended_at = dead.at
+    context = tables.contexts.pop(arrival)
+    del tables.by_id[context.id]
+    tables.revisions.pop(arrival, None)
+    tables.attempts = [attempt for attempt in tables.attempts if attempt.arrival != arrival]
+
+
+def _forget_keys(tables: Tables, now: datetime) -> None:
+    for (lane, name), key in list(tables.keys.items()):
+        ttl = parse_duration(tables.lanes[tables.lane_names[lane]]["key_ttl"])
+        if key.ended_at is not None and now >= key.ended_at + ttl:
+            del tables.keys[lane, name]
