@@ -151,7 +151,7 @@ class Store(Protocol):
     ) -> Lane:
         """Stop a lane, for a time or until told otherwise, or let it go; audited. Raise UnknownLane."""
 
-    def delete_lane(self, name: str, *, actor: str) -> None:
+    def delete_lane(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a lane; audited; its history stays until it is old.
 
         Raise UnknownLane, or InUse while it has live or dead jobs.
@@ -168,7 +168,7 @@ class Store(Protocol):
     ) -> Pool:
         """Stop a pool or let it go, as `pause_lane` does; raise NotFound."""
 
-    def delete_pool(self, name: str, *, actor: str) -> None:
+    def delete_pool(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a pool; audited. Raise NotFound, or InUse while a lane names it."""
 
     # -- the way in

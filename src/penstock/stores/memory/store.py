@@ -76,10 +76,10 @@ class MemoryStore:
             change = lanes.Change(actor, self.now(), reason)
             return lanes.pause_lane(self._tables, name, change, paused=paused, until=until)
 
-    def delete_lane(self, name: str, *, actor: str) -> None:
+    def delete_lane(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a lane that nothing is left to be done of."""
         with self._lock:
-            lanes.delete_lane(self._tables, name, lanes.Change(actor, self.now()))
+            lanes.delete_lane(self._tables, name, lanes.Change(actor, self.now(), reason))
 
     def put_pool(self, pool: Pool, *, actor: str) -> Pool:
         """Create the pool or change its settings."""
@@ -99,10 +99,10 @@ class MemoryStore:
             change = lanes.Change(actor, self.now(), reason)
             return lanes.pause_pool(self._tables, name, change, paused=paused, until=until)
 
-    def delete_pool(self, name: str, *, actor: str) -> None:
+    def delete_pool(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a pool that no lane names."""
         with self._lock:
-            lanes.delete_pool(self._tables, name, lanes.Change(actor, self.now()))
+            lanes.delete_pool(self._tables, name, lanes.Change(actor, self.now(), reason))
 
     # -- the way in
 

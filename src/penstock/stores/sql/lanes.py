@@ -34,7 +34,7 @@ DELETED: Final = (
     "SELECT id, before FROM penstock.audit WHERE id > :last AND action = :action ORDER BY id DESC"
 )
 LAST_NOTE: Final = "SELECT max(id) FROM penstock.audit"
-SIGN: Final = "UPDATE penstock.audit SET actor = :actor, at = :now WHERE id = :id"
+SIGN: Final = "UPDATE penstock.audit SET actor = :actor, at = :now, reason = :reason WHERE id = :id"
 
 
 class Pause(NamedTuple):
@@ -87,12 +87,12 @@ def pause_lane(tx: Tx, name: str, pause: Pause) -> Lane:
     return _known(tx, name)
 
 
-def delete_lane(tx: Tx, name: str, actor: str) -> None:
+def delete_lane(tx: Tx, name: str, actor: str, reason: str | None) -> None:
     """Delete a lane; triggers look once more whether anything is left to be done, and clean up."""
     lane = _known(tx, name)
     if any(tx.fetch(sql, lane=lane.id) for sql in TO_BE_DONE):
         raise InUse("lane", name, "still has live or dead jobs: finish, cancel or skip them first")
-    delete_row(tx, "lanes", lane.id, name=name, actor=actor)
+    delete_row(tx, "lanes", lane.id, name=name, actor=actor, reason=reason)
 
 
 # -- what lanes and pools have in common
@@ -115,13 +115,13 @@ def pause_of(tx: Tx, row: Sequence[Any]) -> dict[str, Any]:
     return {"paused": True, "paused_until": tx.time(until), "pause_reason": reason, "paused_by": actor}
 
 
-def delete_row(tx: Tx, table: str, number: int, *, name: str, actor: str) -> None:
-    """Delete a lane or pool and put the actor's name to the audit row, which the trigger could not know."""
+def delete_row(tx: Tx, table: str, number: int, *, name: str, actor: str, reason: str | None) -> None:
+    """Delete a lane or pool and put to the audit row what the trigger could not know: who did it, and why."""
     last = tx.fetch(LAST_NOTE)[0][0] or 0
     tx.execute(f"DELETE FROM penstock.{table} WHERE id = :id", id=number)
     notes = tx.fetch(DELETED, last=last, action=f"{table.removesuffix('s')}.delete")
     ours = next(id_ for id_, before in notes if json.loads(before)["name"] == name)
-    tx.execute(SIGN, id=ours, actor=actor, now=tx.now)
+    tx.execute(SIGN, id=ours, actor=actor, now=tx.now, reason=reason)
 
 
 def _known(tx: Tx, name: str) -> Lane:

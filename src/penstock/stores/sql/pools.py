@@ -42,7 +42,7 @@ def pause_pool(tx: Tx, name: str, pause: Pause) -> Pool:
     return _known(tx, name)
 
 
-def delete_pool(tx: Tx, name: str, actor: str) -> None:
+def delete_pool(tx: Tx, name: str, actor: str, reason: str | None) -> None:
     """Delete a pool and what is left of its tokens."""
     pool = _known(tx, name)
     users = [row[0] for row in tx.fetch(USERS, pool=name)]
@@ -50,7 +50,7 @@ def delete_pool(tx: Tx, name: str, actor: str) -> None:
         raise InUse("pool", name, f"is used by {', '.join(users)}: give them another pool first")
     for table in TOKENS:
         tx.execute(f"DELETE FROM penstock.{table} WHERE pool = :pool", pool=pool.id)
-    delete_row(tx, "pools", pool.id, name=name, actor=actor)
+    delete_row(tx, "pools", pool.id, name=name, actor=actor, reason=reason)
 
 
 def _known(tx: Tx, name: str) -> Pool:

@@ -94,9 +94,9 @@ class SqlStore:
         pause = lanes.Pause(paused, until, reason, actor)
         return self.db.write(lambda tx: lanes.pause_lane(tx, name, pause))
 
-    def delete_lane(self, name: str, *, actor: str) -> None:
+    def delete_lane(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a lane that nothing is left to be done of."""
-        self.db.write(lambda tx: lanes.delete_lane(tx, name, actor))
+        self.db.write(lambda tx: lanes.delete_lane(tx, name, actor, reason))
         self._lanes.pop(name, None)
 
     def put_pool(self, pool: Pool, *, actor: str) -> Pool:
@@ -114,9 +114,9 @@ class SqlStore:
         pause = lanes.Pause(paused, until, reason, actor)
         return self.db.write(lambda tx: pools.pause_pool(tx, name, pause))
 
-    def delete_pool(self, name: str, *, actor: str) -> None:
+    def delete_pool(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a pool that no lane names."""
-        self.db.write(lambda tx: pools.delete_pool(tx, name, actor))
+        self.db.write(lambda tx: pools.delete_pool(tx, name, actor, reason))
 
     def _known(self, name: str) -> LaneRow | None:
         if name not in self._lanes:

@@ -60,7 +60,7 @@ class AuditLogTests:
         put_lane(store, weight=3)
         store.pause_lane(LANE, paused=True, actor="ann", reason="outage")
         store.pause_lane(LANE, paused=False, actor="bob", reason="over")
-        store.delete_lane(LANE, actor="carl")
+        store.delete_lane(LANE, actor="carl", reason="unused")
         put_pool(store, rate="5/s")
         store.pause_pool("web", paused=True, actor="ann", reason="outage")
         store.delete_pool("web", actor="carl")
@@ -71,7 +71,7 @@ class AuditLogTests:
             ("lane.update", "suite", None),
             ("lane.update", "ann", "outage"),
             ("lane.update", "bob", "over"),
-            ("lane.delete", "carl", None),
+            ("lane.delete", "carl", "unused"),
             ("pool.create", "suite", None),
             ("pool.update", "ann", "outage"),
             ("pool.delete", "carl", None),
