@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from penstock.domain.job import Attempt, Audit, Enqueued, Job
+from penstock.domain.lanes import Lane
 from penstock.domain.payloads import Json
+from penstock.domain.pools import Pool
 from penstock.domain.states import Verb
 from penstock.errors import InvalidJob, PenstockError
 from penstock.ports.store import Done, Timeline
@@ -182,6 +184,29 @@ def _newest(job: Job) -> datetime | None:
     return max((at for at in times if at is not None), default=None)
 
 
+def lane_object(lane: Lane, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Return a lane: its settings, its pause, and how many jobs are in which state."""
+    settings = {**lane.settings, "retry": raw(lane["retry"])}
+    return _named_object(lane, settings) | ({} if counts is None else {"counts": dict(counts)})
+
+
+def pool_object(pool: Pool) -> dict[str, Any]:
+    """Return a pool: its settings and its pause."""
+    return _named_object(pool, pool.settings)
+
+
+def _named_object(named: Lane | Pool, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": named.name,
+        "version": named.version,
+        "paused": named.paused,
+        "paused_until": named.paused_until,
+        "pause_reason": named.pause_reason,
+        "paused_by": named.paused_by,
+        "settings": dict(settings),
+    }
+
+
 def done_object(id: str, done: Done) -> dict[str, Any]:  # noqa: A002
     """Return what an operator's verb did."""
     state = None if done.state is None else done.state.label
@@ -190,7 +215,8 @@ def done_object(id: str, done: Done) -> dict[str, Any]:  # noqa: A002
 
 def timeline_object(job: Job, timeline: Timeline) -> dict[str, Any]:
     """Return everything on record about a job, oldest first."""
-    events = [*_milestones(job), *map(_attempt, timeline.attempts), *map(_moved, timeline.audit)]
+    recorded = [*map(_attempt, timeline.attempts), *map(_moved, timeline.audit)]
+    events = [*_milestones(job), *recorded, *_end(job)]  # what happens at one time is told in this order
     return {"id": job.id, "state": job.state.label, "events": sorted(events, key=lambda e: e["at"])}
 
 
@@ -203,9 +229,15 @@ def _milestones(job: Job) -> list[dict[str, Any]]:
         (live.claimed_at, "claimed", by),
         (live.sent_at, "sent", {"send": live.send, "receipt": live.receipt}),
         (live.started_at, "started", {"send": live.send}),
-        (job.finished_at, job.state.label, {"reason": live.reason, "error": job.error}),
     ]
     return [{"at": at, "event": event, **_told(more)} for at, event, more in found if at is not None]
+
+
+def _end(job: Job) -> list[dict[str, Any]]:
+    if job.finished_at is None:
+        return []
+    facts = {"reason": job.live.reason, "error": job.error}
+    return [{"at": job.finished_at, "event": job.state.label, **_told(facts)}]
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

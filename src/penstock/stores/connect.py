@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from penstock.errors import InvalidSetting, StoreError
+from penstock.errors import InvalidSetting, StoreError, StoreUnavailable
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Store
 
@@ -41,6 +42,34 @@ def package_of(url: str) -> str:
     if package == _SQLITE:
         _path(url)
     return package
+
+
+def reach(url: str, *, seconds: int = 5) -> None:
+    """Raise StoreUnavailable at once, in the server's own words, if there is nothing to connect to.
+
+    A pool would go on trying, which is right for a node and tiresome for a person. A SQLite file that does
+    not exist counts as nothing: looking for jobs must not leave an empty database behind.
+    """
+    file = file_of(url)
+    if file is not None:
+        if not Path(file).exists():
+            raise StoreUnavailable(f"open (there is no database {file} yet: run penstock migrate)")
+        return
+    try:
+        import psycopg  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return  # connect() says what to install
+    try:
+        psycopg.connect(url, connect_timeout=seconds).close()
+    except psycopg.ProgrammingError as error:
+        raise InvalidSetting("store", f"is no address of a PostgreSQL database: {error}") from error
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(f"connect ({str(error).strip()})") from error
+
+
+def file_of(url: str) -> str | None:
+    """Return the file of a SQLite URL; None when the store is a server."""
+    return _path(url) if package_of(url) == _SQLITE else None
 
 
 def _path(url: str) -> str:

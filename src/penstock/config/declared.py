@@ -1,0 +1,85 @@
+"""Lanes and pools as a file declares them: every setting checked, every complaint with its line."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from penstock.config.file import ConfigFile, hinted
+from penstock.config.keys import SINK_KINDS, check_named
+from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting, lane
+from penstock.domain.names import near, unknown
+from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.errors import InvalidSetting
+
+_PAUSES: Final = frozenset({"paused", "paused_until", "pause_reason", "paused_by"})
+
+
+class Declared(NamedTuple):
+    """What a file declares, by name."""
+
+    pools: Mapping[str, Pool]
+    lanes: Mapping[str, Lane]
+
+
+def declared(file: ConfigFile, *, pools: Iterable[str] = ()) -> Declared:
+    """Return the file's pools and lanes, or raise InvalidConfig; `pools` are those the store has."""
+    found = Declared(
+        {name: pool(name, **given) for name, given in _tables(file, "pools", POOL_SETTINGS).items()},
+        {name: lane(name, **given) for name, given in _tables(file, "lanes", SETTINGS).items()},
+    )
+    known = {*pools, *found.pools}
+    for each in found.lanes.values():
+        if each["pool"] is not None and each["pool"] not in known:
+            file.complain(["lanes", each.name, "pool"], unknown("pool", each["pool"], known))
+    file.raise_problems()
+    return found
+
+
+def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:
+    """Return a line for each lane whose sink is neither a connection of the file nor one of our own kinds.
+
+    A warning only: a kind may come from a plug-in, and another node's file may name the connection.
+    """
+    known = {*SINK_KINDS, *sinks}
+    warnings = []
+    for each in lanes:
+        sink = each["sink"]
+        if sink not in known:
+            close = near(sink, known)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            where = f"{file.where(['lanes', each.name, 'sink'])}: " if file is not None else ""
+            warnings.append(f'{where}lanes.{each.name}.sink: no sink "{sink}" is known here{hint}')
+    return warnings
+
+
+def _tables(file: ConfigFile, section: str, settings: Mapping[str, Setting]) -> dict[str, dict[str, Any]]:
+    """Return what is right of each table; what is not was complained about."""
+    tables = file.tables.get(section, {})
+    found: dict[str, dict[str, Any]] = {}
+    for name, table in tables.items() if isinstance(tables, Mapping) else ():
+        try:
+            check_named(section, name)
+        except InvalidSetting as error:
+            file.complain([section, name], error.problem)
+            continue
+        if isinstance(table, Mapping):
+            found[name] = _checked(file, [section, name], table, settings)
+    return found
+
+
+def _checked(
+    file: ConfigFile, path: list[str], table: Mapping[str, Any], settings: Mapping[str, Setting]
+) -> dict[str, Any]:
+    right = {}
+    for key, value in table.items():
+        here = [*path, key]
+        if key in _PAUSES:
+            verb = f"penstock {path[0]} pause {path[1]}"
+            file.complain(here, f"is no setting, it is done by hand: {verb}")
+        elif key not in settings:
+            file.complain(here, hinted("there is no such setting", key, list(settings)))
+        else:
+            try:
+                right[key] = check_setting(key, settings[key], value)
+            except InvalidSetting as error:
+                file.complain(here, error.problem)
+    return right
