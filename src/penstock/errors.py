@@ -2,6 +2,7 @@
 
 PenstockError
 ├── InvalidJob            a field of an enqueue object is wrong; nothing was written
+│   └── LaneFull          the lane holds max_depth jobs; try again later
 ├── UnknownLane           no lane of that name; near matches are named
 ├── KeyConflict           the idempotency key belongs to a job with another payload
 ├── InvalidSetting        a lane or pool setting is wrong; nothing was written
@@ -32,6 +33,17 @@ class InvalidJob(PenstockError):
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+
+class LaneFull(InvalidJob):
+    """The lane holds as many jobs as it may; the same call may succeed later."""
+
+    retryable = True
+
+    def __init__(self, lane: str, max_depth: int) -> None:
+        super().__init__("lane", f'"{lane}" is full: it holds max_depth = {max_depth} jobs; try again later')
+        self.lane = lane
+        self.max_depth = max_depth
 
 
 class UnknownLane(PenstockError):

@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
-# Shown in part: they stand on a class of the reader's own.
-FRAGMENTS = {"docs/howto/write-a-store.md"}
+# One stands on a class of the reader's own; one needs servers, tests/client/test_howto.py runs it.
+FRAGMENTS = {"docs/howto/write-a-store.md", "docs/howto/enqueue-in-your-transaction.md"}
 
 
 def name(page: Path) -> str:

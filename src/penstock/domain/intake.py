@@ -26,7 +26,9 @@ Given = Mapping[str, Any] | NewJob
 
 _MODES: Final = {mode.label: mode for mode in Mode}
 _EVENT: Final = ("id", "type", "at", "subscription")
-_NOTHING_MORE: Final = NewJob(lane="")[2:]
+_OBJECT: Final = (dict, Mapping)  # in this order: the first is the cheaper look
+_NOTHING: Final[list[object]] = list(NewJob(lane=""))
+_NOTHING_MORE: Final = tuple(_NOTHING[2:])
 _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _TIME: Final = "write a time like 2026-11-15T10:00:00Z, or give a datetime with a time zone"
@@ -71,22 +73,23 @@ def new_job(given: Given) -> NewJob:
         if given[2:] == _NOTHING_MORE:
             return _short(given)
         given = _spelled_out(given)
-    elif not isinstance(given, dict | Mapping):
+    elif not isinstance(given, _OBJECT):
         raise InvalidJob("job", f'is a {type(given).__name__}: write an object, like {{"lane": "orders"}}')
-    values: dict[str, Any] = {}
+    values = _NOTHING.copy()
     for name, value in given.items():
         if value is not None:
             try:
-                values[name] = _CHECKS[name](value)
+                place, check = _PLACES[name]
+                values[place] = check(value)
             except KeyError:
                 raise _no_such_field(name) from None
             except (ValueError, TypeError) as error:
                 raise InvalidJob(name, str(error)) from None
-        elif name not in _CHECKS:
+        elif name not in _PLACES:
             raise _no_such_field(name)
-    if "lane" not in values:
+    job = NewJob._make(values)
+    if not job.lane:
         raise InvalidJob("lane", "name the lane the job belongs to")
-    job = NewJob(**values)
     if job.run_at is not None:
         _check_deadlines(job, job.run_at)
     return job
@@ -270,3 +273,4 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "event": _event,
     "correlation": check_text,
 }
+_PLACES: Final = {name: (place, _CHECKS[name]) for place, name in enumerate(NewJob._fields)}

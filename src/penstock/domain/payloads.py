@@ -24,6 +24,7 @@ _TEXT: Final = frozenset({str})
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _STRINGS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
+_NUL: Final = "\\u0000"
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -57,7 +58,8 @@ def dumped(value: object) -> str:
         raise BadPayload(f"{error}: use dict, list, str, int, float, bool or None") from None
     except ValueError:
         raise BadPayload(NUMBER) from None
-    _check_characters(text)
+    if not text.isascii() or _NUL in text:
+        _check_characters(text)
     return text
 
 
@@ -125,7 +127,7 @@ def _check_characters(text: str) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise BadPayload(SURROGATE) from None
-    if "\\u0000" in text and _ESCAPED_NUL.search(text):
+    if _NUL in text and _ESCAPED_NUL.search(text):
         raise BadPayload(NUL)
 
 

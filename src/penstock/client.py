@@ -1,0 +1,283 @@
+"""The way in and the way to look: what applications, the command line and the API do with a store.
+
+`Client` blocks, `AsyncClient` (async_client.py) is the same for asyncio code. Every input is checked before
+anything is written, and every refusal names the field and the fix. A client may be shared by threads.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
+from random import Random
+from threading import Event
+from typing import Any, Final, Self, TypeAlias, Unpack
+
+from penstock import integrations
+from penstock.admission import Admission
+from penstock.domain.filters import Page
+from penstock.domain.intake import Content, Fields, Given, Time, check_text
+from penstock.domain.job import Enqueued, Job, NewJob
+from penstock.domain.lanes import Lane
+from penstock.domain.queries import Filters, job_query
+from penstock.domain.reports import Word, meaning
+from penstock.domain.states import TERMINAL, JobState, Verb
+from penstock.domain.ulid import BadUlid, Ulids
+from penstock.domain.ulid import parse as parse_ulid
+from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError
+from penstock.ports.clock import Clock, SystemClock
+from penstock.ports.store import Done, Report, Reported, Store, Timeline
+from penstock.stores.connect import connect as open_store
+
+Answer: TypeAlias = Enqueued | PenstockError
+Answers: TypeAlias = list[Answer]
+Jobs: TypeAlias = list[NewJob]
+BATCH: Final = 10_000
+FIRST_LOOK_S: Final = 0.02
+LONGEST_LOOK_S: Final = 0.5
+
+
+class Client:
+    """Jobs in a database: `Client("sqlite:///penstock.db")`, `Client("postgresql://user@host/db")`.
+
+    Raises SchemaMismatch when the tables are missing or of another version. `actor` is who the audit names
+    for what operators do through this client.
+    """
+
+    def __init__(self, store: str | Store, *, actor: str = "client", clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self.store: Store = _opened(store, self._clock) if isinstance(store, str) else store
+        self._actor = actor
+        self._admission = Admission(self.store, self._clock.monotonic)
+        self._ids = Ulids(lambda: int(self._clock.now().timestamp() * 1000), os.urandom)
+        self._random = Random()  # noqa: S311 - spreads retries, guards nothing
+        self._closed = Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up connections."""
+        self._closed.set()
+        self.store.close()
+
+    # -- the way in
+    def enqueue(
+        self, lane: str, payload: object = None, *, connection: object = None, **fields: Unpack[Fields]
+    ) -> Enqueued:
+        """Write one job and return its id, or raise what is wrong with it.
+
+        `payload` is any value that JSON can say, or `Json(text)` to be kept as it is. With `connection` (of
+        psycopg, psycopg2, SQLAlchemy, sqlite3 or Django) the job is written in the caller's own transaction
+        and appears when that commits.
+        """
+        [answer] = self.enqueue_many([{"lane": lane, "payload": payload, **fields}], connection=connection)
+        if isinstance(answer, PenstockError):
+            raise answer
+        return answer
+
+    def enqueue_many(self, jobs: Iterable[Given], *, connection: object = None) -> Answers:
+        """Write many jobs, 10,000 at a time; one answer each, in order.
+
+        A refused one leaves the others unhurt. With `connection` they are written in the caller's own
+        transaction, all or none: the first one that is refused is raised.
+        """
+        if connection is not None:
+            return integrations.enqueue(connection, self.admitted(jobs))
+        answers, source = Answers(), iter(jobs)
+        while part := list(islice(source, BATCH)):
+            answers += self._enqueue_batch(part)
+        return answers
+
+    def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> Iterator[Answer]:
+        """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""
+        source = iter(jobs)
+        while part := list(islice(source, batch)):
+            yield from self._enqueue_batch(part)
+
+    def admitted(self, jobs: Iterable[Given]) -> Jobs:
+        """Check jobs that go all or none and give each its id; raise what is wrong with the first bad one."""
+        admitted, refused = self._admission.admit(jobs)
+        for error in refused.values():
+            raise error
+        return [job if job.id else job._replace(id=self._ids()) for job in admitted]
+
+    def _enqueue_batch(self, part: Sequence[Given]) -> Answers:
+        admitted, refused = self._admission.admit(part)
+        written = self.store.enqueue(admitted) if admitted else []
+        if not refused:
+            return written
+        answers = iter(written)
+        return [refused[index] if index in refused else next(answers) for index in range(len(part))]
+
+    # -- looking
+    def get(self, id: str) -> Job:  # noqa: A002
+        """Return one job, live or finished, or raise NotFound."""
+        known = _known(id)
+        found = self.store.find([known])
+        if known not in found:
+            raise NotFound("job", id)
+        return found[known]
+
+    def list(self, **filters: Unpack[Filters]) -> Page:
+        """Return one page of jobs, newest first, or with `order="due"` the next one to go first.
+
+        Filters: lane, state (one or several), group, tenant, key, created, run, finished (a Span each).
+        `after` is the `next` of the page before; `payloads=True` fetches payloads too.
+        """
+        return self.store.list_jobs(job_query(filters))
+
+    def timeline(self, id: str) -> Timeline:  # noqa: A002
+        """Return the recorded attempts and moves of one job, or raise NotFound."""
+        return self.store.timeline(self.get(id).id)
+
+    def counts(self) -> dict[tuple[str, JobState], int]:
+        """Return jobs per lane and state."""
+        return self.store.counts()
+
+    def lane(self, name: str) -> Lane:
+        """Return a lane as it was at most a second ago, or raise UnknownLane."""
+        return self._admission.lane(name)
+
+    def wait(self, id: str, timeout: timedelta | None = None) -> Job:  # noqa: A002
+        """Return the job once it has ended, or as it is when the time is up."""
+        job = self.get(id)
+        for pause in looks(self._clock, timeout):
+            if job.state in TERMINAL:
+                break
+            self._closed.wait(pause)
+            job = self.get(id)
+        return job
+
+    # -- operators
+    def operate(self, verb: Verb, id: str, *, reason: str, force: bool = False) -> Done:  # noqa: A002
+        """Carry out a verb on one job; the answer says what happened, or why nothing did."""
+        [done] = self.store.operate(
+            verb, [_known(id)], actor=self._actor, reason=_reason(reason), force=force
+        )
+        if done.state is None:
+            raise NotFound("job", id)
+        return done
+
+    def cancel(self, id: str, *, reason: str, force: bool = False) -> Done:  # noqa: A002
+        """End a job that was not sent; ask the holder of one that was (`force`: end it now)."""
+        return self.operate(Verb.CANCEL, id, reason=reason, force=force)
+
+    def skip(self, id: str, *, reason: str) -> Done:  # noqa: A002
+        """Pass over a job that waits or is dead; its group goes on."""
+        return self.operate(Verb.SKIP, id, reason=reason)
+
+    def hold(self, id: str, *, reason: str) -> Done:  # noqa: A002
+        """Park a job until it is released."""
+        return self.operate(Verb.HOLD, id, reason=reason)
+
+    def release(self, id: str, *, reason: str) -> Done:  # noqa: A002
+        """Let a held job go."""
+        return self.operate(Verb.RELEASE, id, reason=reason)
+
+    def retry(self, id: str, *, reason: str, out_of_order: bool = False) -> Done:  # noqa: A002
+        """Send a waiting job now, or a dead, expired or cancelled one again."""
+        return self.operate(Verb.RETRY, id, reason=reason, force=out_of_order)
+
+    def settle(self, id: str, outcome: str, *, reason: str) -> Done:  # noqa: A002
+        """Say that a job that is out or held `succeeded`, or is `dead`."""
+        verbs = {"succeeded": Verb.SETTLE_SUCCEEDED, "dead": Verb.SETTLE_DEAD}
+        if outcome not in verbs:
+            raise InvalidJob("outcome", f"{outcome!r} is neither succeeded nor dead")
+        return self.operate(verbs[outcome], id, reason=reason)
+
+    def edit(
+        self,
+        id: str,  # noqa: A002
+        *,
+        reason: str,
+        run_at: Time | None = None,
+        replay: bool = False,
+        out_of_order: bool = False,
+        **content: Unpack[Content],
+    ) -> Done:
+        """Change what a job sends (payload, headers, target; None takes it away) or when it is due.
+
+        What it was before is kept. An ended job is edited together with its `replay`.
+        """
+        job = self.get(id)
+        checked = self._admission.content(job.lane, {"run_at": run_at, **content})
+        changed: dict[str, Any] = {name: getattr(checked, name) for name in content}
+        return self.store.edit(
+            job.id,
+            actor=self._actor,
+            reason=_reason(reason),
+            run_at=checked.run_at,
+            replay=replay,
+            force=out_of_order,
+            **changed,
+        )
+
+    # -- executors
+    def report(
+        self,
+        id: str,  # noqa: A002
+        send: int,
+        outcome: str,
+        *,
+        error: str | None = None,
+        retryable: bool = True,
+        result: object = None,
+        after: timedelta | None = None,
+    ) -> Reported:
+        """Tell what became of one send: `started`, `heartbeat`, `succeeded`, `failed` or `deferred`.
+
+        A failure is tried again as the lane says, or after `after`, unless it is not `retryable`. A report of
+        another send than the current one is recorded as late and changes nothing.
+        """
+        job = self.get(id)
+        word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
+        means = meaning(word, job=job.live, lane=self.lane(job.lane), random=self._random.random())
+        return self.store.report([Report(id=job.id, send=send, outcome=means)])[0]
+
+
+def connect(url: str, *, actor: str = "client") -> Client:
+    """Open the store behind a URL."""
+    return Client(url, actor=actor)
+
+
+def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:
+    """Yield how many seconds to wait before each next look, longer each time, until the time is up."""
+    until = None if timeout is None else clock.monotonic() + timeout.total_seconds()
+    pause = FIRST_LOOK_S
+    while until is None or (left := until - clock.monotonic()) > 0:
+        yield pause if until is None else min(pause, left)
+        pause = min(pause * 2, LONGEST_LOOK_S)
+
+
+def _opened(url: str, clock: Clock) -> Store:
+    if url.startswith(("http://", "https://")):
+        raise InvalidSetting(
+            "store",
+            "this is the address of an API, which a client cannot use yet: give the database,"
+            " sqlite:///penstock.db or postgresql://user@host/database",
+        )
+    store = open_store(url, clock=clock.now)
+    try:
+        store.check_schema()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _known(id: str) -> str:  # noqa: A002
+    """Return an id as it is stored; what cannot be one is the id of no job."""
+    try:
+        return parse_ulid(id)
+    except BadUlid:
+        raise NotFound("job", str(id)) from None
+
+
+def _reason(text: str) -> str:
+    try:
+        return check_text(text)
+    except (ValueError, TypeError) as error:
+        raise InvalidJob("reason", str(error)) from None

@@ -1,0 +1,132 @@
+"""Connections Penstock knows, those it does not, and those used in the wrong place."""
+
+import sqlite3
+from contextlib import closing
+from types import SimpleNamespace
+
+import psycopg
+import psycopg2.extras
+import pytest
+from psycopg.rows import dict_row
+
+from penstock import AsyncClient, Client, Enqueued, InvalidJob, KeyConflict, UnknownLane
+from penstock.errors import InvalidSetting, PenstockError
+from penstock.integrations.refusals import refusal
+from tests.client.callers import path
+from tests.client.conftest import LANE, put_lane
+
+
+class TestRows:
+    """A connection may have been told to return rows as something else."""
+
+    def test_of_psycopg(self, pg_url: str) -> None:
+        with (
+            Client(pg_url) as client,
+            psycopg.connect(pg_url, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as own,
+        ):
+            made = client.enqueue(LANE, connection=own)
+            own.commit()
+            assert client.get(made.id).id == made.id
+
+    def test_of_psycopg2(self, pg_url: str) -> None:
+        factory = psycopg2.extras.RealDictCursor
+        with Client(pg_url) as client, closing(psycopg2.connect(pg_url, cursor_factory=factory)) as own:
+            made = client.enqueue(LANE, connection=own)
+            own.commit()
+            assert client.get(made.id).id == made.id
+
+    def test_of_sqlite3(self, sqlite_url: str) -> None:
+        with Client(sqlite_url) as client, closing(sqlite3.connect(path(sqlite_url))) as own:
+            own.row_factory = lambda cursor, row: dict(zip(cursor.description, row, strict=True))
+            first = client.enqueue(LANE, key="k", connection=own)
+            assert client.enqueue(LANE, key="k", connection=own) == Enqueued(first.id, duplicate=True)
+
+    def test_of_a_connection_that_commits_by_itself(self, pg_url: str) -> None:
+        with Client(pg_url) as client, psycopg.connect(pg_url, autocommit=True) as own:
+            assert client.get(client.enqueue(LANE, connection=own).id)
+
+
+class TestKinds:
+    def test_what_is_none_is_told_what_is(self, sqlite_url: str) -> None:
+        with Client(sqlite_url) as client, pytest.raises(TypeError) as caught:
+            client.enqueue(LANE, connection=object())
+
+        for known in ("builtins.object", "psycopg.Connection", "asyncpg.Connection", "django.", "sqlite3."):
+            assert known in str(caught.value)
+
+    async def test_asyncio_belongs_to_asyncio(self, pg_url: str) -> None:
+        async with await psycopg.AsyncConnection.connect(pg_url) as own:
+            with Client(pg_url) as client, pytest.raises(TypeError, match="use it with AsyncClient"):
+                client.enqueue(LANE, connection=own)
+
+    async def test_what_blocks_does_not(self, sqlite_url: str) -> None:
+        with closing(sqlite3.connect(path(sqlite_url))) as own:
+            async with AsyncClient(sqlite_url) as client:
+                with pytest.raises(TypeError, match="would block the event loop: use it with Client"):
+                    await client.enqueue(LANE, connection=own)
+                with pytest.raises(TypeError, match="none of the connections"):
+                    await client.enqueue(LANE, connection=object())
+
+    def test_other_databases_keep_no_jobs(self, sqlite_url: str) -> None:
+        facts = {"__module__": "sqlalchemy.engine.base", "dialect": SimpleNamespace(name="mysql")}
+        with Client(sqlite_url) as client, pytest.raises(TypeError, match="leads to mysql"):
+            client.enqueue(LANE, connection=type("Connection", (), facts)())
+
+
+class TestErrors:
+    def test_of_another_kind_stay_as_they_are(self, sqlite_url: str) -> None:
+        words = {"penstock: unknown lane": 1}
+        with Client(sqlite_url) as client, closing(sqlite3.connect(":memory:")) as own:
+            with pytest.raises(sqlite3.OperationalError) as caught:
+                client.enqueue(LANE, words, connection=own)
+            assert "no such table" in str(caught.value)
+
+    @pytest.mark.parametrize("dialect", ["sqlite", "pg"])
+    def test_a_lane_that_is_gone_by_now_is_unknown(
+        self, dialect: str, request: pytest.FixtureRequest
+    ) -> None:
+        url = request.getfixturevalue(f"{dialect}_url")
+        own = sqlite3.connect(path(url)) if dialect == "sqlite" else psycopg.connect(url)
+        with Client(url) as client, closing(own):
+            put_lane(client.store, "brief")
+            assert client.lane("brief")
+            client.store.delete_lane("brief", actor="test")
+            with pytest.raises(UnknownLane):
+                client.enqueue("brief", connection=own)
+
+    def test_two_of_one_batch_that_fight_for_a_key(self, sqlite_url: str) -> None:
+        with Client(sqlite_url) as client, closing(sqlite3.connect(path(sqlite_url))) as own:
+            client.enqueue(LANE, 0, key="other", connection=own)
+            jobs = [{"lane": LANE, "payload": n, "key": "k"} for n in (1, 2)]
+            with pytest.raises(InvalidJob, match="key: it already belongs") as caught:
+                client.enqueue_many([{"lane": LANE, "payload": 0, "key": "other"}, *jobs], connection=own)
+        assert caught.value.field == "key"
+
+    @pytest.mark.parametrize(
+        ("said", "expected"),
+        [
+            ('penstock: unknown lane "a\nb"', UnknownLane("")),
+            ('penstock: unknown lane "order"\nCONTEXT: x', UnknownLane("order")),
+            ("penstock: unknown lane; see SELECT", UnknownLane("")),
+            (
+                'penstock: key "a"b" already belongs to job 01ARZ3NDEKTSV4RRFFQ69G5FAV, which has',
+                KeyConflict('a"b', "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            ),
+            ('penstock: unknown pool "wbe"', InvalidJob("pool", 'unknown pool "wbe"')),
+            ("penstock: message_group: write 1 to 255", InvalidJob("group", "write 1 to 255")),
+            ("penstock: the moon is full", InvalidJob("job", "the moon is full")),
+            ("server closed the connection: penstock: x", None),
+        ],
+    )
+    def test_are_told_by_their_words(self, said: str, expected: PenstockError | None) -> None:
+        wrapped = RuntimeError("a framework's own words")
+        wrapped.__cause__ = ValueError(said)
+
+        found = refusal(wrapped)
+
+        assert (type(found), str(found)) == (type(expected), str(expected))
+
+
+def test_an_address_of_an_api_is_no_store() -> None:
+    with pytest.raises(InvalidSetting):
+        Client("https://penstock.example.com")
