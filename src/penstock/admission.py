@@ -33,11 +33,10 @@ class _Room:
                 " send less, or a reference to where the rest is",
             )
 
-    def take_place(self) -> None:
-        if self.jobs is not None:
-            if self.jobs <= 0:
-                raise LaneFull(self.lane.name, self.lane["max_depth"])
-            self.jobs -= 1
+    def take_place(self, places: int) -> None:
+        if places <= 0:
+            raise LaneFull(self.lane.name, self.lane["max_depth"])
+        self.jobs = places - 1
 
 
 class Admission:
@@ -76,7 +75,7 @@ class Admission:
                     pools = sorted(self._store.pools()) if pools is None else pools
                     _check_pool(job.pool, pools)
                 if room.jobs is not None:
-                    room.take_place()
+                    room.take_place(room.jobs)
             except (InvalidJob, UnknownLane) as error:
                 refused[index] = error
             else:

@@ -23,7 +23,7 @@ from penstock.domain.reports import Word, meaning
 from penstock.domain.states import TERMINAL, JobState, Verb
 from penstock.domain.ulid import BadUlid, Ulids
 from penstock.domain.ulid import parse as parse_ulid
-from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError
+from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreUnavailable
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
 from penstock.stores.connect import connect as open_store
@@ -147,7 +147,8 @@ class Client:
         for pause in looks(self._clock, timeout):
             if job.state in TERMINAL:
                 break
-            self._closed.wait(pause)
+            if self._closed.wait(pause):
+                raise StoreUnavailable("wait (the client was closed)")
             job = self.get(id)
         return job
 

@@ -1,6 +1,7 @@
 """Connections Penstock knows, those it does not, and those used in the wrong place."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -73,6 +74,28 @@ class TestKinds:
             client.enqueue(LANE, connection=type("Connection", (), facts)())
 
 
+@pytest.fixture
+def humble_url(pg_url: str) -> Iterator[str]:
+    """Return the URL of a user who may see that there is a schema, and nothing in it."""
+    with psycopg.connect(pg_url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE humble LOGIN; GRANT USAGE ON SCHEMA penstock TO humble")
+        yield pg_url.replace("postgres@", "humble@")
+        admin.execute("DROP OWNED BY humble; DROP ROLE humble")
+
+
+def test_the_rights_that_the_how_to_names_are_enough(pg_url: str, humble_url: str) -> None:
+    with Client(pg_url) as client, psycopg.connect(humble_url) as own:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.enqueue(LANE, connection=own)
+        own.rollback()
+        with psycopg.connect(pg_url) as admin:
+            admin.execute("GRANT INSERT, SELECT ON penstock.enqueue TO humble")
+        made = client.enqueue(LANE, {"n": 1}, key="k", group="g", mode="block_on_error", connection=own)
+        assert client.enqueue(LANE, {"n": 1}, key="k", connection=own).duplicate
+        own.commit()
+        assert client.get(made.id).id == made.id
+
+
 class TestErrors:
     def test_of_another_kind_stay_as_they_are(self, sqlite_url: str) -> None:
         words = {"penstock: unknown lane": 1}
@@ -105,14 +128,17 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("said", "expected"),
         [
-            ('penstock: unknown lane "a\nb"', UnknownLane("")),
+            (
+                'penstock: key "a\nb" already belongs to job 01ARZ3NDEKTSV4RRFFQ69G5FAV, which has',
+                KeyConflict("a\nb", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            ),
             ('penstock: unknown lane "order"\nCONTEXT: x', UnknownLane("order")),
             ("penstock: unknown lane; see SELECT", UnknownLane("")),
             (
                 'penstock: key "a"b" already belongs to job 01ARZ3NDEKTSV4RRFFQ69G5FAV, which has',
                 KeyConflict('a"b', "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
             ),
-            ('penstock: unknown pool "wbe"', InvalidJob("pool", 'unknown pool "wbe"')),
+            ('penstock: unknown pool "wbe"\nCONTEXT', InvalidJob("pool", 'unknown pool "wbe"')),
             ("penstock: message_group: write 1 to 255", InvalidJob("group", "write 1 to 255")),
             ("penstock: the moon is full", InvalidJob("job", "the moon is full")),
             ("server closed the connection: penstock: x", None),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock import Client, InvalidJob, JobState, Json, NotFound
+from penstock import Client, InvalidJob, JobState, Json, NotFound, StoreUnavailable
 from penstock.client import FIRST_LOOK_S, LONGEST_LOOK_S, looks
 from penstock.domain.filters import Span
 from penstock.domain.states import Effect
@@ -83,10 +83,11 @@ class TestEdit:
         job = client.enqueue(LANE, {"n": 1}, target="http://a").id
 
         client.edit(job, reason="r", payload=Json(" 2 "))
+        client.edit(job, reason="r", target="http://b")
 
         edited = client.get(job).context
         assert edited is not None
-        assert (edited.payload, edited.target) == (" 2 ", "http://a")
+        assert (edited.payload, edited.target) == (" 2 ", "http://b")
 
     def test_is_checked_like_a_new_job_but_takes_no_place(self, client: Client) -> None:
         put_lane(client.store, max_payload="10B", max_depth=1)
@@ -215,6 +216,16 @@ class TestWait:
 
         assert client.wait(job, timedelta(0)).state is JobState.PENDING
         assert Client(client.store, clock=Steps()).wait(job, timedelta(seconds=2)).state is JobState.PENDING
+
+    def test_ends_with_the_client(self, sqlite_url: str) -> None:
+        client = Client(sqlite_url)
+        job = client.enqueue(LANE).id
+        client.close()
+
+        with Client(sqlite_url) as other:
+            client.store = other.store
+            with pytest.raises(StoreUnavailable, match="the client was closed"):
+                client.wait(job)
 
     def test_looks_less_and_less_often(self) -> None:
         def first(pauses: Iterator[float], count: int) -> list[float]:

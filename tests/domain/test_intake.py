@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,18 @@ class Nowhere(tzinfo):
 
     def utcoffset(self, _: datetime | None) -> timedelta | None:
         return None
+
+
+class Stamp(datetime):
+    """What data frames have instead of datetimes."""
+
+
+class Name(StrEnum):
+    ORDERS = "orders"
+
+
+class Number(IntEnum):
+    FIVE = 5
 
 
 def job(**fields: Any) -> NewJob:  # noqa: ANN401
@@ -102,6 +115,29 @@ class TestWhatIsRight:
         assert at == NOON
         assert at is not None
         assert at.tzinfo is UTC
+
+    def test_a_datetime_may_be_of_a_class_of_its_own(self) -> None:
+        at = job(run_at=Stamp(2026, 11, 15, 12, tzinfo=UTC)).run_at
+
+        assert at == NOON
+        assert type(at) is datetime
+
+    def test_texts_and_numbers_are_kept_as_plain_ones(self) -> None:
+        made = new_job(
+            {
+                "lane": Name.ORDERS,
+                "group": Name.ORDERS,
+                "key": Name.ORDERS,
+                "tenant": Name.ORDERS,
+                "pool": Name.ORDERS,
+                "target": Name.ORDERS,
+                "sequence": Number.FIVE,
+                "max_attempts": Number.FIVE,
+            }
+        )
+
+        assert {type(value) for value in made if value is not None} == {str, int}
+        assert (made.lane, made.group, made.sequence) == ("orders", "orders", 5)
 
     def test_a_mode_may_be_given_as_itself(self) -> None:
         assert job(mode=Mode.NEXT_ON_ERROR).mode is Mode.NEXT_ON_ERROR

@@ -137,7 +137,12 @@ _known_lane_name: Final = lru_cache(maxsize=1024)(check_lane_name)
 
 def _lane(value: object) -> str:
     # Only text can be looked up; anything else is refused by the check itself.
-    return _known_lane_name(value) if type(value) is str else check_lane_name(value)
+    return _known_lane_name(value) if type(value) is str else _exact(check_lane_name(value))
+
+
+def _exact(text: str) -> str:
+    """Return text that is of no other class: drivers write an enumeration's name as readily as its value."""
+    return text if type(text) is str else str.__str__(text)
 
 
 def _payload(value: object) -> str:
@@ -145,31 +150,31 @@ def _payload(value: object) -> str:
 
 
 def _group(value: object) -> str:
-    return check_label("group", value)
+    return _exact(check_label("group", value))
 
 
 def _tenant(value: object) -> str:
-    return check_label("tenant", value)
+    return _exact(check_label("tenant", value))
 
 
 def _key(value: object) -> str:
-    return check_label("key", value)
+    return _exact(check_label("key", value))
 
 
 def _pool(value: object) -> str:
-    return check_name("pool", value)
+    return _exact(check_name("pool", value))
 
 
 def _sequence(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEQUENCE:
         raise ValueError(f"write a whole number from 0 to {MAX_SEQUENCE}; {DEFAULT_SEQUENCE} is the default")
-    return value
+    return int(value)
 
 
 def _attempts(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ATTEMPTS:
         raise ValueError(f"write a whole number from 1 to {MAX_ATTEMPTS}")
-    return value
+    return int(value)
 
 
 def _mode(value: object) -> Mode:
@@ -188,7 +193,8 @@ def _time(value: object) -> datetime:
         raise ValueError("has no time zone: add an offset, like 2026-11-15T10:00:00+01:00, or tzinfo=UTC")
     if not _FIRST <= at < _LAST:
         raise ValueError("is not between the years 1970 and 9998: write a time that every store keeps")
-    return at.astimezone(UTC)
+    utc = at.astimezone(UTC)
+    return utc if type(utc) is datetime else datetime.combine(utc.date(), utc.time(), UTC)
 
 
 def _parsed(text: str) -> datetime:
@@ -210,7 +216,7 @@ def check_text(value: object) -> str:
         raise ValueError(SURROGATE) from None
     if size > MAX_TEXT_BYTES:
         raise ValueError(f"has {size} bytes: use at most {MAX_TEXT_BYTES}")
-    return value
+    return _exact(value)
 
 
 def _version(value: object) -> str:

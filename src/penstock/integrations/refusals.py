@@ -5,10 +5,10 @@ from typing import Final
 
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, UnknownLane
 
-_SAID: Final = re.compile(r"penstock: ([^\n]+)")
 _LANE: Final = re.compile(r'unknown lane(?: "(.*)")?')
-_KEY: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})')
-_FIELD: Final = re.compile(r"(\w+): (.+)")
+_POOL: Final = re.compile(r"unknown pool.*")
+_KEY: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
+_FIELD: Final = re.compile(r"(?:(\w+): )?(.*)")
 
 
 class KeyTaken(InvalidJob):
@@ -17,8 +17,8 @@ class KeyTaken(InvalidJob):
 
 def refusal(error: BaseException) -> PenstockError | None:
     """Return what the trigger refused, None when the error is about something else."""
-    match = _SAID.match(str(_root(error)))
-    return None if match is None else _refusal(match[1])
+    said = str(_root(error))
+    return _refusal(said.removeprefix("penstock: ")) if said.startswith("penstock: ") else None
 
 
 def _refusal(said: str) -> PenstockError:
@@ -26,13 +26,12 @@ def _refusal(said: str) -> PenstockError:
         return UnknownLane(match[1] or "")
     if match := _KEY.match(said):
         return KeyConflict(match[1], match[2])
-    if said.startswith("unknown pool"):
-        return InvalidJob("pool", said)
-    match = _FIELD.match(said)
-    field, problem = match.groups() if match else ("job", said)
+    if match := _POOL.match(said):
+        return InvalidJob("pool", match[0])
+    field, problem = _FIELD.findall(said)[0]
     if field == "key" and "already belongs" in problem:
         return KeyTaken(field, problem)
-    return InvalidJob("group" if field == "message_group" else field, problem)
+    return InvalidJob({"": "job", "message_group": "group"}.get(field, field), problem)
 
 
 def _root(error: BaseException) -> BaseException:
