@@ -1,5 +1,6 @@
 """`penstock dev` as a user starts it."""
 
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from penstock.cli.main import main
+from tests.cli.conftest import Run
 
 
 def run(*args: str) -> str:
@@ -37,6 +39,32 @@ def test_it_leaves_the_lanes_of_others_alone(tmp_path: Path) -> None:
     db.close()
 
     assert "lanes  mine" in run("--store", url)
+
+
+def test_it_names_the_next_three_commands_and_they_work(ready: Run) -> None:
+    said = ready("dev", "--once").stdout
+    commands = [shlex.split(line)[1:] for line in said.splitlines() if line.startswith("  penstock ")]
+
+    assert [command[0] for command in commands] == ["enqueue", "jobs", "lanes"]
+    for command in commands:
+        ready(*command)
+
+
+def test_the_next_commands_name_a_store_that_was_given(ready: Run) -> None:
+    said = ready("dev", "--once", "--store", "sqlite:///a b.db").stdout
+
+    assert "penstock jobs list --store 'sqlite:///a b.db'" in said
+
+
+def test_it_applies_the_lanes_of_its_file(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('[pools.web]\nrate = "5/s"\n[lanes.orders]\npool = "web"\n')
+
+    said = ready("dev", "--once", "--config", "my.toml").stdout
+
+    assert "lanes  hello, orders" in said
+    assert "penstock jobs list --config my.toml" in said
+    (tmp_path / "my.toml").write_text("[lanes.orders]\nrat = 1\n")
+    assert "my.toml:2: lanes.orders.rat" in ready("dev", "--once", "--config", "my.toml", code=2).stderr
 
 
 def test_it_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:

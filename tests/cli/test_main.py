@@ -1,12 +1,16 @@
 """The top of the command line: fast, and honest about what it has."""
 
+import resource
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, main
+from tests.cli.conftest import Run
 
 # What the interpreter loads for `penstock --help` beyond a bare start; drivers and servers must not be there.
 LOADED = """
@@ -38,6 +42,50 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
     assert result.exit_code == 2
     assert "No such command" in result.output
+    assert "Did you mean enqueue?" in CliRunner().invoke(main, ["enque"]).output
+
+
+@pytest.mark.parametrize("command", [["--help"], ["lanes", "list"]], ids=" ".join)
+def test_it_starts_fast(ready: Run, command: list[str]) -> None:
+    """The best of five, in processor time: it does not depend on what else the machine does."""
+    assert min(_seconds(command) for _ in range(5)) < 0.25
+
+
+def _seconds(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "penstock", *command], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize(
+    "command", [["jobs", "list"], ["lanes", "list"], ["enqueue", "hello", "1"]], ids=" ".join
+)
+def test_missing_tables_name_the_command_that_makes_them(
+    run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "penstock.db").touch()
+
+    assert "run penstock migrate" in run(*command, code=1).stderr
+
+
+def test_the_store_of_the_configuration_file_is_used(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('store = "sqlite:///mine.db"\n[lanes.orders]\n')
+    run("dev", "--once")
+
+    assert run("lanes", "list").stdout.startswith("orders\t")
+    assert run("lanes", "list", "--store", "sqlite:///mine.db").stdout.startswith("orders\t")
+    assert run("lanes", "list", "--store", "sqlite:///other.db", code=4).stdout == ""
+
+
+def test_a_wrong_configuration_file_is_wrong_usage(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('store = "mysql://root:secret@host/db"\n')
+    said = run("jobs", "list", code=2).stderr
+    assert 'penstock.toml:1: store: "mysql:" is no store' in said
+    assert "secret" not in said
+
+    (tmp_path / "penstock.toml").write_text("stroe = 1\n")
+    assert "penstock.toml:1: stroe: there is no such key; did you mean store" in run("migrate", code=2).stderr
 
 
 def test_help_imports_no_sub_command() -> None:

@@ -20,12 +20,6 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["migrate", *arguments])
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_STORE", raising=False)
-
-
 def test_it_makes_the_default_file_and_says_what_it_did(tmp_path: Path) -> None:
     first, second = run(), run()
 

@@ -1,6 +1,6 @@
 """What went wrong, on one line, and the exit code that scripts rely on.
 
-0 done, 1 refused, 2 wrong usage (click's own), 3 no such thing, 4 the store cannot be reached.
+0 done, 1 refused, 2 wrong usage (click's own) or configuration, 3 no such thing, 4 no answer from the store.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,19 @@ from contextlib import contextmanager
 
 import click
 
-from penstock.errors import NotFound, PenstockError, StoreUnavailable, UnknownLane
+from penstock.errors import InvalidConfig, NotFound, PenstockError, StoreUnavailable, UnknownLane
 
 
 class Refused(click.ClickException):
     """Penstock will not do it."""
 
     exit_code = 1
+
+
+class Misconfigured(click.ClickException):
+    """The configuration is wrong."""
+
+    exit_code = 2
 
 
 class Missing(click.ClickException):
@@ -36,6 +42,8 @@ def reported() -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         raise Unreachable(str(error)) from error
+    except InvalidConfig as error:
+        raise Misconfigured(str(error)) from error
     except (NotFound, UnknownLane) as error:
         raise Missing(str(error)) from error
     except PenstockError as error:

@@ -22,8 +22,15 @@ class Entry:
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "check": Entry(
+        "penstock.cli.check:check", "Check the configuration and the store, and show what is in force."
+    ),
     "dev": Entry("penstock.cli.dev:dev", "Run everything in one process on a local SQLite file."),
+    "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
+    "jobs": Entry("penstock.cli.jobs:jobs", "List jobs, look at one, and act on it."),
+    "lanes": Entry("penstock.cli.lanes:lanes", "Look at lanes, change, pause, and apply them from a file."),
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
+    "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
 }
 
@@ -43,6 +50,20 @@ class LazyGroup(click.Group):
         """Import and return the sub-command, or None when there is none of that name."""
         entry = self._entries.get(cmd_name)
         return None if entry is None else _load(entry.target)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the sub-command; one that is misspelt is told from one that does not exist."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from penstock.domain.names import near  # noqa: PLC0415 - only for those who mistype
+
+            close = near(args[0], self._entries)
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list for `--help` without importing anything."""

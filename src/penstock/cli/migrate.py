@@ -2,35 +2,27 @@
 
 import json
 from contextlib import closing
+from pathlib import Path
 
 import click
 
 from penstock.cli.errors import reported
-from penstock.errors import InvalidSetting
-from penstock.stores.connect import DEFAULT_URL, connect, package_of
+from penstock.cli.options import config_option, json_option, store_option, store_url
+from penstock.ports.store import Store
+from penstock.stores.connect import connect, file_of, package_of, reach
 from penstock.stores.sql.migrate import render
 
 
-def _store_url(_: click.Context, option: click.Parameter, value: str) -> str:
-    try:
-        package_of(value)
-    except InvalidSetting as error:
-        raise click.BadParameter(error.problem, param=option) from error
-    return value
+def _opened(url: str) -> Store:
+    """Open a store that may have no tables yet; of SQLite not even the file."""
+    if file_of(url) is None:
+        reach(url)
+    return connect(url)
 
 
 @click.command()
-@click.option(
-    "--store",
-    "url",
-    metavar="URL",
-    envvar="PENSTOCK_STORE",
-    default=DEFAULT_URL,
-    show_default=True,
-    show_envvar=True,
-    callback=_store_url,
-    help="The database: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
-)
+@store_option
+@config_option
 @click.option(
     "--print", "printed", is_flag=True, help="Print the SQL for a DBA to apply; connect to nothing."
 )
@@ -41,17 +33,18 @@ def _store_url(_: click.Context, option: click.Parameter, value: str) -> str:
     default=0,
     help="With --print: only what comes after this migration, which the database already has.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was applied as JSON.")
-def migrate(*, url: str, printed: bool, after: int, as_json: bool) -> None:
+@json_option
+def migrate(*, url: str | None, config: Path | None, printed: bool, after: int, as_json: bool) -> None:
     """Create the tables, or bring them up to date. Safe to run twice, and by several at once."""
     if printed:
-        click.echo(render(package_of(url), after=after), nl=False)
+        with reported():
+            click.echo(render(package_of(store_url(url, config)), after=after), nl=False)
         return
     if after:
         raise click.UsageError(
             "--after goes with --print: without it Penstock looks at what the database has."
         )
-    with reported(), closing(connect(url)) as store:
+    with reported(), closing(_opened(store_url(url, config))) as store:
         applied = store.migrate()
     if as_json:
         click.echo(json.dumps({"applied": applied}))

@@ -1,0 +1,143 @@
+"""`penstock enqueue`: one job from the command line, or a stream of them from stdin."""
+
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from penstock.cli.bulk import INTERRUPTED, Stream
+from penstock.cli.options import json_option, note, with_client
+from penstock.cli.render import print_json
+from penstock.cli.times import HELP, METAVAR, time_option
+from penstock.client import Client
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Job
+from penstock.domain.names import near
+from penstock.domain.ordering import Mode
+from penstock.domain.payloads import BadPayload, Json, checked
+from penstock.domain.states import TERMINAL, JobState
+from penstock.errors import UnknownLane
+from penstock.wire import enqueued_object, job_object
+
+if TYPE_CHECKING:
+    from penstock.cli.lines import Source
+
+
+def _json_text(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value if value in (None, "-") else checked(str(value))
+    except BadPayload as error:
+        hint = "put it in single quotes, so that the shell leaves it alone: '{\"n\": 1}'"
+        raise click.BadParameter(f"{error}\n{hint}", param=option) from error
+
+
+def _duration(_: click.Context, option: click.Parameter, value: str | None) -> timedelta | None:
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from error
+
+
+@click.command(
+    epilog=f"{HELP}\n\nExit: 0 done, 1 something was refused, 2 wrong usage, 3 no such lane,"
+    " 4 store unreachable, 130 interrupted."
+)
+@click.argument("lane")
+@click.argument("payload", metavar="[JSON|-]", required=False, callback=_json_text)
+@click.option("--group", metavar="NAME", help="Jobs of one group keep their order.")
+@click.option(
+    "--sequence", metavar="N", type=int, help="Place within the group; lower goes first. [default: 99]"
+)
+@click.option("--mode", type=click.Choice([mode.label for mode in Mode]), help="Default: the lane's.")
+@click.option("--at", metavar=METAVAR, help="Not before this time. Default: now.")
+@click.option("--start-by", metavar=METAVAR, help="Expire if it has not gone by then.")
+@click.option("--key", metavar="TEXT", help="Idempotency key: the same key again is not enqueued twice.")
+@click.option("--tenant", metavar="NAME", help="Tenants of a lane share it fairly.")
+@click.option("--target", metavar="URL", help="Where it is finally sent. Default: the lane's.")
+@click.option("--wait", is_flag=True, help="Wait until the job has ended; exit 1 unless it succeeded.")
+@click.option("--timeout", metavar="DURATION", callback=_duration, help="With --wait: no longer than this.")
+@click.option("--stop-on-error", is_flag=True, help="With -: stop after the batch that holds a refused line.")
+@click.option(
+    "--progress/--no-progress", default=None, help="With -: default is on when stderr is a terminal."
+)
+@json_option
+@with_client
+def enqueue(  # noqa: PLR0917 - click passes by name
+    client: Client,
+    lane: str,
+    payload: str | None,
+    at: str | None,
+    start_by: str | None,
+    wait: bool,  # noqa: FBT001
+    timeout: timedelta | None,
+    stop_on_error: bool,  # noqa: FBT001
+    progress: bool | None,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **fields: Any,  # noqa: ANN401
+) -> None:
+    """Put a job into LANE; with - as many as stdin has lines.
+
+    \b
+    penstock enqueue hello '{"n": 1}'
+    penstock enqueue orders '{"id": 7}' --group customer-7 --key order-7 --at +5m
+    penstock enqueue orders - < orders.ndjson
+
+    The id of the job is printed. With - every line is one enqueue object, as in the API:
+
+    \b
+    {"payload": {"n": 1}, "group": "customer-7", "key": "order-7", "run_at": "2026-11-15T10:00:00Z"}
+
+    LANE and the options hold for lines that do not say otherwise. A line that is refused is reported with its
+    number and the others go on. Lines are written in batches; Ctrl-C finishes the one at hand and says how to
+    go on.
+    """  # noqa: D301 - \b keeps click from filling the lines
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout goes with --wait")
+    now = client.store.now()
+    given = {
+        "lane": lane,
+        **{name: value for name, value in fields.items() if value is not None},
+        **({"run_at": run_at} if (run_at := time_option("--at", at, now)) else {}),
+        **({"start_by": by} if (by := time_option("--start-by", start_by, now)) else {}),
+    }
+    if payload == "-":
+        if wait or "key" in given:
+            raise click.UsageError("--wait and --key are for one job; in a stream each line has its own key")
+        known = client.store.lanes()
+        if lane not in known:
+            raise UnknownLane(lane, near(lane, known))
+        stream = Stream(as_json=as_json, stop_on_error=stop_on_error, progress=progress)
+        stream.run(client, given, cast("Source", sys.stdin.buffer))
+        return
+    answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
+    if wait:
+        _wait(client, answer.id, timeout, as_json=as_json)
+    elif as_json:
+        print_json(enqueued_object(answer))
+    else:
+        click.echo(answer.id)
+        if answer.duplicate:
+            note("this key had already made that job; nothing was added")
+
+
+def _wait(client: Client, id_: str, timeout: timedelta | None, *, as_json: bool) -> None:
+    if not as_json:
+        click.echo(id_)
+    try:
+        job = client.wait(id_, timeout)
+    except KeyboardInterrupt:
+        note(f"no longer waiting; the job stays\nTry: penstock jobs show {id_}")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(job_object(job))
+    note(_ended(job), fg="green" if job.state is JobState.SUCCEEDED else "red")
+    if job.state is not JobState.SUCCEEDED:
+        raise click.exceptions.Exit(1)
+
+
+def _ended(job: Job) -> str:
+    if job.state not in TERMINAL:
+        return f"still {job.state.label}\nTry: penstock jobs show {job.id}"
+    why = [text for text in (job.live.reason, job.error) if text]
+    return ": ".join([job.state.label, *why])

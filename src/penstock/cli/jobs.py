@@ -1,0 +1,168 @@
+"""`penstock jobs`: list them, look at one."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+
+import click
+
+from penstock.cli.job_verbs import VERBS
+from penstock.cli.options import json_option, note, with_client
+from penstock.cli.render import ago, cell, on_terminal, print_facts, print_json, print_table
+from penstock.client import Client
+from penstock.domain.filters import MAX_PAGE, Order
+from penstock.domain.job import Job
+from penstock.domain.queries import Filters
+from penstock.domain.states import JobState
+from penstock.wire import encode, job_object, stamp, timeline_object
+
+STATES = [state.label for state in JobState]
+
+
+@click.group()
+def jobs() -> None:
+    """List jobs, look at one, and act on it.
+
+    \b
+    penstock jobs list --lane orders --state dead
+    penstock jobs show ID
+    penstock jobs timeline ID
+    penstock jobs retry ID --reason "the address is fixed"
+    """  # noqa: D301 - \b keeps click from filling the lines
+
+
+for verb in VERBS:
+    jobs.add_command(verb)
+
+
+@jobs.command("list")
+@click.option("--lane", metavar="NAME", help="Only of this lane.")
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Several are possible.")
+@click.option("--group", metavar="NAME", help="Only of this ordered group.")
+@click.option("--tenant", metavar="NAME", help="Only of this tenant.")
+@click.option("--key", metavar="TEXT", help="Only with this idempotency key.")
+@click.option("--due", is_flag=True, help="Pending and waiting jobs, the next one first.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--after", metavar="CURSOR", help="Go on where a page ended: its `next`.")
+@click.option("--all", "everything", is_flag=True, help="No limit: page after page to the end.")
+@click.option("--payloads", is_flag=True, help="With --json: the payloads too.")
+@json_option
+@with_client
+def list_(
+    client: Client,
+    *,
+    lane: str | None,
+    states: Sequence[str],
+    group: str | None,
+    tenant: str | None,
+    key: str | None,
+    due: bool,
+    limit: int,
+    after: str | None,
+    everything: bool,
+    payloads: bool,
+    as_json: bool,
+) -> None:
+    """List jobs: what is not ended first, newest first; then what ended, last ended first.
+
+    Columns: id, state, lane, group, when it is due or ended, attempts so far, why it is where it is.
+
+    With --json the answer is {"jobs": [...], "next": CURSOR}, as of GET /api/jobs; next is null at the end.
+    """
+    if lane is not None:
+        client.lane(lane)
+    filters: Filters = {"lane": lane, "state": states, "group": group, "tenant": tenant, "key": key}
+    order = Order.DUE if due else Order.NEWEST
+    pages = Pages(
+        client,
+        {**filters, "order": order, "payloads": payloads},
+        limit=None if everything else limit,
+        after=after,
+    )
+    if as_json:
+        _print_json(pages, payloads=payloads)
+    else:
+        _print_table(pages, client.store.now())
+        if pages.next is not None:
+            note(f"there are more: add --after {pages.next}")
+
+
+class Pages:
+    """The jobs of a list, page after page; `next` is where it goes on once they were all taken."""
+
+    def __init__(self, client: Client, filters: Filters, *, limit: int | None, after: str | None) -> None:
+        self.next = after
+        self._client, self._filters, self._left = client, filters, limit
+
+    def __iter__(self) -> Iterator[Job]:
+        while self._left != 0:
+            size = MAX_PAGE if self._left is None else min(MAX_PAGE, self._left)
+            filters: Filters = {**self._filters, "limit": size, "after": self.next}
+            page = self._client.list(**filters)
+            yield from page.jobs
+            self.next = page.next
+            if self._left is not None:
+                self._left -= len(page.jobs)
+            if page.next is None:
+                return
+
+
+def _print_json(pages: Pages, *, payloads: bool) -> None:
+    """Write the document as the jobs come: there may be millions."""
+    comma = ""
+    click.echo('{"jobs":[', nl=False)
+    for job in pages:
+        click.echo(comma + encode(job_object(job, payload=payloads)), nl=False)
+        comma = ","
+    click.echo(f'],"next":{encode(pages.next)}}}')
+
+
+def _print_table(pages: Pages, now: datetime) -> None:
+    head = ["id", "state", "lane", "group", "when", "attempt", "why"]
+    jobs = iter(pages)
+    empty = "no job\nTry: penstock enqueue LANE JSON"
+    while rows := [_row(job, now) for job in islice(jobs, MAX_PAGE)]:
+        print_table(head, rows)
+        empty = ""
+    if empty:
+        note(empty)
+
+
+def _row(job: Job, now: datetime) -> tuple[object, ...]:
+    live = job.live
+    at = job.finished_at or live.due_at
+    when = ago(at, now) if on_terminal() else at
+    why = ": ".join(text for text in (live.reason, job.error) if text)
+    return job.id, job.state.label, job.lane, live.grp, when, live.attempt, why or None
+
+
+@jobs.command()
+@click.argument("id_", metavar="ID")
+@json_option
+@with_client
+def show(client: Client, id_: str, *, as_json: bool) -> None:
+    """Show everything about one job, live or finished."""
+    job = client.get(id_)
+    shown = job_object(job)
+    if as_json:
+        print_json(shown)
+        return
+    facts = [(name, value) for name, value in shown.items() if value is not None and value is not False]
+    print_facts((name, encode(value) if isinstance(value, dict) else value) for name, value in facts)
+
+
+@jobs.command()
+@click.argument("id_", metavar="ID")
+@json_option
+@with_client
+def timeline(client: Client, id_: str, *, as_json: bool) -> None:
+    """Show what happened to a job, oldest first: tries, moves, and what operators did."""
+    found = timeline_object(client.get(id_), client.timeline(id_))
+    if as_json:
+        print_json(found)
+        return
+    rows = []
+    for event in found["events"]:
+        at, what = event.pop("at"), event.pop("event")
+        rows.append((stamp(at), what, "  ".join(f"{name}={cell(value)}" for name, value in event.items())))
+    print_table(["at", "what", "facts"], rows)

@@ -1,0 +1,189 @@
+"""What lanes and pools have in common: settings by name, a pause, and a trail of who changed what."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+import click
+
+from penstock.cli.errors import Missing
+from penstock.cli.options import actor, confirmed, note
+from penstock.cli.render import cell, print_json, print_table
+from penstock.cli.times import time_option
+from penstock.client import Client
+from penstock.config.file import hinted
+from penstock.config.keys import from_text
+from penstock.domain.job import AuditEntry
+from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting, lane
+from penstock.domain.names import near
+from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.ports.store import Store
+from penstock.wire import lane_object, pool_object
+
+AUDIT_PAGE: Final = 500
+AUDIT_PAGES: Final = 20
+Named = TypeVar("Named", Lane, Pool)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Named]):
+    """A kind of named thing and the store's calls for it."""
+
+    word: str
+    settings: Mapping[str, Setting]
+    make: Callable[..., Named]
+    show: Callable[[Named], dict[str, Any]]
+    all: Callable[[Store], dict[str, Named]]
+    put: Callable[..., Named]
+    pause: Callable[..., Named]
+    delete: Callable[..., None]
+
+
+LANE: Final = Kind(
+    "lane",
+    SETTINGS,
+    lane,
+    lane_object,
+    lambda store: store.lanes(),
+    lambda store, *a, **k: store.put_lane(*a, **k),
+    lambda store, *a, **k: store.pause_lane(*a, **k),
+    lambda store, *a, **k: store.delete_lane(*a, **k),
+)
+POOL: Final = Kind(
+    "pool",
+    POOL_SETTINGS,
+    pool,
+    pool_object,
+    lambda store: store.pools(),
+    lambda store, *a, **k: store.put_pool(*a, **k),
+    lambda store, *a, **k: store.pause_pool(*a, **k),
+    lambda store, *a, **k: store.delete_pool(*a, **k),
+)
+
+
+def one(kind: Kind[Named], store: Store, name: str) -> Named:
+    """Return the lane or pool of this name, or end with the names that look like it."""
+    known = kind.all(store)
+    if name not in known:
+        missing(kind, name, known)
+    return known[name]
+
+
+def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
+    """End: there is no such lane or pool."""
+    close = near(name, known)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise Missing(
+        f'no {kind.word} "{name}"{hint}\nTo make it: penstock {kind.word}s set {name} --create\n'
+        f"To see what there is: penstock {kind.word}s list"
+    )
+
+
+def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None:
+    """Print every setting, whether it is the default, and who changed it last."""
+    found = one(kind, client.store, name)
+    changes = last_changes(kind, client.store, name)
+    if as_json:
+        by = {setting: {"at": entry.at, "actor": entry.actor} for setting, entry in changes.items()}
+        print_json({**kind.show(found), "changed": by})
+        return
+    rows = []
+    for setting, meaning in kind.settings.items():
+        value, entry = found.settings[setting], changes.get(setting)
+        who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
+        rows.append((setting, value, "default" if value == meaning.default else "set", who or "-"))
+    print_table(["setting", "value", "is", "last changed by"], rows)
+    if found.paused:
+        until = f" until {cell(found.paused_until)}" if found.paused_until else ""
+        note(f"paused{until} by {found.paused_by}: {found.pause_reason}", fg="yellow")
+
+
+def last_changes(kind: Kind[Named], store: Store, name: str) -> dict[str, AuditEntry]:
+    """Return who changed each setting last, as far back as a bounded look into the audit goes."""
+    found: dict[str, AuditEntry] = {}
+    after = None
+    for _ in range(AUDIT_PAGES):
+        page = store.audit_log(lane=name if kind is LANE else None, limit=AUDIT_PAGE, after=after)
+        for entry in page.entries:
+            changed = _changed(kind, name, entry)
+            for setting in changed.keys() & kind.settings.keys():
+                found.setdefault(setting, entry)
+            if changed and entry.action == f"{kind.word}.create":
+                return found
+        after = page.next
+        if after is None:
+            break
+    return found
+
+
+def _changed(kind: Kind[Named], name: str, entry: AuditEntry) -> Mapping[str, object]:
+    if not entry.action.startswith(f"{kind.word}.") or entry.after is None:
+        return {}
+    after = json.loads(entry.after)
+    return after if entry.lane == name or after.get("name") == name else {}
+
+
+def put(
+    kind: Kind[Named], client: Client, name: str, pairs: Iterable[str], *, create: bool, as_json: bool
+) -> Named:
+    """Change the named settings and leave the others; return the lane or pool as it is now."""
+    given = dict(_pair(kind, text) for text in pairs)
+    known = kind.all(client.store)
+    if name not in known and not create:
+        missing(kind, name, known)
+    if not given and not create:
+        raise click.UsageError(f"say what to change: penstock {kind.word}s set {name} max_in_flight=100")
+    before = known[name].settings if name in known else {}
+    now = kind.put(client.store, kind.make(name, **{**before, **given}), actor=actor())
+    _print(kind, now, f"is at version {now.version}", as_json=as_json)
+    return now
+
+
+def _pair(kind: Kind[Named], text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(
+            f"{text!r}: write NAME=VALUE, or NAME= for the default", param_hint="SETTING"
+        )
+    if name not in kind.settings:
+        raise click.BadParameter(f"{name}: {hinted('there is no such setting', name, list(kind.settings))}")
+    setting = kind.settings[name]
+    if not value:
+        return name, setting.default
+    if setting.kind == "retry" and not value.startswith(("[", "{")):
+        return name, check_setting(name, setting, value.split(","))
+    return name, check_setting(name, setting, from_text(setting.kind, value))
+
+
+def pause(
+    kind: Kind[Named], client: Client, name: str, *, reason: str, until: str | None, as_json: bool
+) -> None:
+    """Stop a lane or pool."""
+    one(kind, client.store, name)
+    at = time_option("--until", until, client.store.now())
+    now = kind.pause(client.store, name, paused=True, actor=actor(), reason=reason, until=at)
+    said = "is paused" + (f" until {cell(at)}" if at else "")
+    _print(kind, now, said, as_json=as_json)
+
+
+def resume(kind: Kind[Named], client: Client, name: str, *, reason: str, as_json: bool) -> None:
+    """Let a lane or pool go on."""
+    found = one(kind, client.store, name)
+    now = kind.pause(client.store, name, paused=False, actor=actor(), reason=reason)
+    _print(kind, now, "goes on" if found.paused else "was not paused", as_json=as_json)
+
+
+def delete(kind: Kind[Named], client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
+    """Delete a lane or pool that nothing needs any more."""
+    found = one(kind, client.store, name)
+    confirmed(f'Delete {kind.word} "{name}" and its settings?', yes=yes)
+    kind.delete(client.store, name, actor=actor(), reason=reason)
+    _print(kind, found, "is deleted", as_json=as_json)
+
+
+def _print(kind: Kind[Named], found: Named, said: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(kind.show(found))
+    else:
+        note(f'{kind.word} "{found.name}" {said}')

@@ -1,0 +1,113 @@
+"""What commands that talk to a store have in common: where it is, who is asking, how answers are printed.
+
+The store is the one of `--store`, of PENSTOCK_STORE, of the configuration file, else ./penstock.db.
+"""
+
+import getpass
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from penstock.cli.errors import reported
+from penstock.client import Client
+from penstock.config.settings import load
+from penstock.errors import InvalidConfig, InvalidSetting
+from penstock.stores.connect import DEFAULT_URL, package_of, reach
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        if value is not None:
+            package_of(value)
+    except InvalidSetting as error:
+        raise click.BadParameter(error.problem, param=option) from error
+    return value
+
+
+store_option: Final = click.option(
+    "--store",
+    "url",
+    metavar="URL",
+    envvar="PENSTOCK_STORE",
+    show_envvar=True,
+    callback=_store_url,
+    help="The database: sqlite:///FILE or postgresql://USER@HOST/DATABASE. Default: the configuration file's,"
+    f" else {DEFAULT_URL}.",
+)
+config_option: Final = click.option(
+    "--config",
+    "config",
+    metavar="FILE",
+    envvar="PENSTOCK_CONFIG",
+    show_envvar=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The configuration file. Default: ./penstock.toml, if there is one.",
+)
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+reason_option: Final = click.option(
+    "--reason", metavar="TEXT", required=True, help="Why; kept in the audit with your name."
+)
+yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def store_url(url: str | None, config: Path | None) -> str:
+    """Return the store's URL; a configuration file is read only when it has to say."""
+    if url is not None:
+        return url
+    value, source = load(config, os.environ).values["store"]
+    try:
+        package_of(str(value))
+    except InvalidSetting as error:
+        raise InvalidConfig([f"{source}: {error}"]) from error
+    return str(value)
+
+
+def actor() -> str:
+    """Return who is asking, as the audit keeps it."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):
+        return "cli"
+
+
+def with_client(command: Command) -> Command:
+    """Give the command a Client as its first argument, and turn Penstock's errors into exit codes."""
+
+    @store_option
+    @config_option
+    @wraps(command)
+    def run(*args: object, url: str | None, config: Path | None, **kwargs: object) -> object:
+        with reported(), opened(store_url(url, config)) as client:
+            return command(client, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Client]:
+    """Open a store that must be there, with the tables of this version."""
+    reach(url)
+    with Client(url, actor=actor()) as client:
+        yield client
+
+
+def confirmed(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be undone; without a terminal `--yes` is the only answer."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody is there to answer: say --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+def note(text: str, **style: Any) -> None:  # noqa: ANN401 - click's own
+    """Talk to the person, not to the next program in the pipe."""
+    click.secho(text, err=True, color=None if "NO_COLOR" not in os.environ else False, **style)

@@ -1,0 +1,110 @@
+"""`penstock check`: what is in force, what is wrong, and the exit code that says so."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def test_a_store_that_is_ready_is_fine_and_every_value_has_its_source(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "penstock.toml").write_text('log_level = "debug"\n[sinks.q]\nkind = "sqs"\ntoken = "x"\n')
+    monkeypatch.setenv("PENSTOCK_PORT", "8080")
+
+    found = json.loads(ready("check", "--json").stdout)
+
+    values = {value["name"]: (value["value"], value["source"]) for value in found["values"]}
+    assert values["store"] == ("sqlite:///penstock.db", "default")
+    assert values["log_level"] == ("debug", "penstock.toml:1")
+    assert values["port"] == (8080, "PENSTOCK_PORT")
+    assert values["sinks.q.token"] == ("***", "penstock.toml:4")
+    assert found["ok"] is True
+    assert [finding for finding in found["findings"] if finding["level"] != "ok"] == []
+    texts = " ".join(finding["text"] for finding in found["findings"])
+    assert "journal_mode = wal" in texts
+    assert "synchronous = full" in texts
+    assert "has the tables of this version" in texts
+
+
+def test_without_a_store_it_says_how_to_make_one_and_makes_none(run: Run, tmp_path: Path) -> None:
+    result = run("check", code=4)
+
+    assert "there is no database penstock.db yet: run penstock migrate" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_tables_are_an_error(ready: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "penstock.db")) as db, db:
+        db.execute("DELETE FROM penstock_migrations WHERE number > 1")
+
+    result = ready("check", code=1)
+
+    assert "run penstock migrate" in result.stdout
+    assert "1 errors, 0 warnings" in result.stderr
+
+
+def test_every_mistake_of_the_file_is_listed(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('prot = 1\nport = "x"\n[lanes.orders]\nrat = "1/s"\n')
+
+    said = ready("check", code=1).stdout
+
+    assert "error: penstock.toml:1: prot: there is no such key; did you mean port" in said
+    assert "error: penstock.toml:2: port: 'x' is not a port" in said
+
+
+def test_lanes_that_differ_or_lead_nowhere_are_warnings(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PROT", "1")
+    ready("lanes", "set", "hello", "sink=htpp")
+    (tmp_path / "penstock.toml").write_text("[lanes.orders]\n")
+
+    said = ready("check").stdout
+
+    assert "warning: PENSTOCK_PROT: there is no such key; did you mean PENSTOCK_PORT?" in said
+    assert 'warning: lanes.hello.sink: no sink "htpp" is known here; did you mean http?' in said
+    assert "warning: lanes: the store is not as the file says (orders): see penstock lanes diff" in said
+    ready("check", "--strict", code=1)
+
+
+def test_lanes_of_the_file_are_checked_too(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('[lanes.orders]\npool = "none"\n')
+
+    assert 'error: penstock.toml:2: lanes.orders.pool: unknown pool "none"' in ready("check", code=1).stdout
+
+
+def test_a_store_without_lanes_is_told_how_to_get_one(run: Run) -> None:
+    run("migrate")
+
+    assert "penstock lanes set NAME --create" in run("check").stdout
+
+
+def test_a_server_that_is_not_there_is_another_exit_code(run: Run) -> None:
+    result = run("check", "--store", "postgresql://nobody:secret@127.0.0.1:1/none", "--json", code=4)
+
+    found = json.loads(result.stdout)
+    assert next(value for value in found["values"] if value["name"] == "store") == {
+        "name": "store",
+        "value": "postgresql://nobody:***@127.0.0.1:1/none",
+        "source": "--store",
+    }
+    assert "Connection refused" in found["findings"][-1]["text"]
+    assert "secret" not in result.output
+
+
+def test_postgres_settings_that_lose_jobs_are_named(run: Run, pg18_dsn: str) -> None:
+    run("migrate", "--store", pg18_dsn)
+    with psycopg.connect(pg18_dsn, autocommit=True) as db:
+        name = db.info.dbname
+        db.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+
+    said = run("check", "--store", pg18_dsn).stdout
+
+    assert "warning: store: synchronous_commit = off: a crash may lose jobs that were accepted" in said
+    assert "ok: store: full_page_writes = on" in said
