@@ -45,10 +45,10 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert "Did you mean enqueue?" in CliRunner().invoke(main, ["enque"]).output
 
 
-@pytest.mark.parametrize("command", [["--help"], ["lanes", "list"]], ids=" ".join)
-def test_it_starts_fast(ready: Run, command: list[str]) -> None:
-    """The best of five, in processor time: it does not depend on what else the machine does."""
-    assert min(_seconds(command) for _ in range(5)) < 0.25
+@pytest.mark.parametrize(("command", "limit"), [("--help", 0.25), ("lanes list", 0.5)])
+def test_it_starts_fast(ready: Run, command: str, limit: float) -> None:
+    """The best of five, in processor time: it depends less on what else the machine does."""
+    assert min(_seconds(command.split()) for _ in range(5)) < limit
 
 
 def _seconds(command: list[str]) -> float:
