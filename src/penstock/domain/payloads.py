@@ -46,7 +46,9 @@ class Json(str):
                 raise BadPayload(
                     f"is not UTF-8 (byte {error.start}): encode it, or send it as base64 text"
                 ) from None
-        return super().__new__(cls, _as_text(text))
+        if not isinstance(text, str):
+            raise BadPayload(_no_text(text))
+        return super().__new__(cls, text)
 
 
 def dumped(value: object) -> str:
@@ -63,11 +65,14 @@ def dumped(value: object) -> str:
     return text
 
 
-def checked(text: str) -> str:
+def checked(text: object) -> str:
     """Return JSON text unchanged, or raise BadPayload saying what is wrong with it."""
-    if "\0" in _as_text(text):
+    if not isinstance(text, str):
+        raise BadPayload(_no_text(text))
+    if "\0" in text:
         raise BadPayload(NUL)
-    _check_nesting(text)
+    if text.count("[") + text.count("{") > MAX_NESTING:
+        _check_nesting(text)
     try:
         value = _parsed(text)
     except json.JSONDecodeError as error:
@@ -76,16 +81,16 @@ def checked(text: str) -> str:
         raise
     except ValueError:
         raise BadPayload(NUMBER) from None
-    _check_characters(text)
     if "\\u" in text:  # a surrogate may have been spelled out; unspelled, it shows
+        _check_characters(text)
         _check_characters(_written(value))
+    elif not text.isascii():
+        _check_characters(text)
     return text
 
 
-def _as_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise BadPayload(f"is a {type(value).__name__} where JSON text is expected: use json.dumps")
-    return value
+def _no_text(value: object) -> str:
+    return f"is a {type(value).__name__} where JSON text is expected: use json.dumps"
 
 
 def _parsed(text: str) -> object:
@@ -133,8 +138,6 @@ def _check_characters(text: str) -> None:
 
 def _check_nesting(text: str) -> None:
     """Refuse brackets nested so deep that a reader might break; before parsing, which might break too."""
-    if text.count("[") + text.count("{") <= MAX_NESTING:
-        return
     depth = 0
     for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
         depth += 1 if bracket in "[{" else -1
