@@ -41,9 +41,9 @@ EXPECTED: Final = {
 STATEMENTS: Final = {
     "enqueue": 4,
     "enqueue grouped": 4,
-    "claim plain": 9,
+    "claim plain": 8,
     "settle plain": 5,
-    "claim plain, mixed": 9,
+    "claim plain, mixed": 8,
     "settle plain, mixed": 11,
     "claim tenants": 14,
     "settle tenants": 5,

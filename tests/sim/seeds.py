@@ -12,7 +12,7 @@ from penstock.testing.sim.run import Result, command, run_seed
 from penstock.testing.sim.sweep import plans, run_small
 
 FIRST: Final = int(os.environ.get("PENSTOCK_SEED", "0"))
-PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "100"))
+PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "75"))
 CHUNK: Final = 25
 TWICE: Final = 50
 

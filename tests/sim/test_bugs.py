@@ -10,7 +10,7 @@ from penstock.testing.sim.families import FAMILIES
 from penstock.testing.sim.plant import Bug, Edit, EditDoesNotFit, Found, hunt, planted
 from penstock.testing.sim.run import run_seed
 
-SHORT = range(80)
+SHORT = range(150)
 LONG = range(400)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.domain.job import Context
+from penstock.domain.job import Context, Live
 
 EVER: Final = "-infinity"
 WAKES_PER_LOOK: Final = 5000
@@ -11,15 +11,18 @@ TAKEN_COLUMNS: Final = (
     "arrival", "keep", "due_at", "ord", "mode", "grp", "tenant", "start_by", "attempt", "max_attempts",
     "send", "open", "recoveries", "deferrals", "revision",
 )  # fmt: skip
-DUE_AT: Final = TAKEN_COLUMNS.index("due_at") + 2  # in a result: after the epoch and the time of the claim
-GRP: Final = TAKEN_COLUMNS.index("grp") + 2
+# What a claim returns of it, in the order of a Live, behind the epoch and the time of the claim.
+RETURNED: Final = Live._fields[: Live._fields.index("holds")]
+ARRIVAL, DUE_AT, GRP, ORD, STATE, REVISION = (
+    2 + RETURNED.index(column) for column in ("arrival", "due_at", "grp", "ord", "state", "revision")
+)
 _ARRAYS: Final = (
     "arrivals", "keeps", "dues", "ords", "modes", "grps", "tenants", "start_bys", "attempts", "max_attempts",
     "sends", "opens", "recoveries", "deferrals", "revisions",
 )  # fmt: skip
 # The value that every job of a batch usually has: an array of nothing else is stored as NULL.
 DEFAULTS: Final = (None, None, None, None, 0, None, None, None, 0, None, 0, False, 0, 0, 0)
-_TAKEN: Final = ", ".join(f"d.{column}" for column in TAKEN_COLUMNS)
+_RETURNED: Final = ", ".join(f"d.{column}" for column in RETURNED)
 _CONTEXT: Final = ", ".join(f"x.{column}" for column in Context._fields)
 
 
@@ -43,7 +46,7 @@ _COUNT: Final = """
      CROSS JOIN LATERAL (VALUES (1, -q.n), (2, q.n)) v(state, n) WHERE q.n > 0"""
 # The context is found by one probe of its partition; OFFSET 0 keeps the planner from turning it into a join.
 _RESULT: Final = f"""
-    SELECT {{epoch}} AS epoch, now() AS claimed_at, {_TAKEN}, {_CONTEXT}{{more}}
+    SELECT {{epoch}} AS epoch, now() AS claimed_at, {_RETURNED}, {_CONTEXT}{{more}}
       FROM d LEFT JOIN LATERAL (
         SELECT * FROM penstock.contexts x WHERE x.keep = d.keep AND x.arrival = d.arrival OFFSET 0) x ON true"""
 _K: Final = "(SELECT id FROM k)"
@@ -105,10 +108,11 @@ _ENQUEUED: Final = (
 ENQUEUED_KINDS: Final = tuple(kind for _, kind in _ENQUEUED)
 _NAMES: Final = ", ".join(name for name, _ in _ENQUEUED)
 _VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
+# Ids that are ours are new; looking out for a conflict on each would cost the server a quarter more.
 ENQUEUE: Final = f"""
     INSERT INTO penstock.contexts ({_NAMES})
-    SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for _, kind in _ENQUEUED)}) u({_NAMES})
-    ON CONFLICT DO NOTHING RETURNING id"""
+    SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for _, kind in _ENQUEUED)}) u({_NAMES})"""
+ENQUEUE_CHOSEN: Final = f"{ENQUEUE} ON CONFLICT DO NOTHING RETURNING id"
 
 # Wakes become groups' next_at. least() makes this commute with a settle that runs at the same time: a mark may be
 # too early, which costs one look, but never too late. What it says of blocking comes from its own snapshot, and

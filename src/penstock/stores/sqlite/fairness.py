@@ -72,6 +72,17 @@ def picked(
     connection: sqlite3.Connection, turns: Turns, pick: Pick, *, lane: int, until: int, limit: int
 ) -> Sequence[Any]:
     """Return the arrivals of due jobs, or the names of ready groups, to take."""
+    chosen = shares(connection, turns, pick, lane=lane, until=until, limit=limit)
+    if chosen is not None:
+        return chosen
+    params = {"lane": lane, "until": until, "n": limit}
+    return [row[0] for row in connection.execute(pick.nobody, params)]
+
+
+def shares(
+    connection: sqlite3.Connection, turns: Turns, pick: Pick, *, lane: int, until: int, limit: int
+) -> Sequence[Any] | None:
+    """Return what to take where somebody has a tenant; None = nobody has, take the oldest."""
     params = {"lane": lane, "until": until}
 
     def walk(after: str, visits: int) -> list[tuple[str, bool]]:
@@ -82,7 +93,7 @@ def picked(
 
     served = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
     if not served:
-        return [row[0] for row in connection.execute(pick.nobody, {**params, "n": limit})]
+        return None
     tenants = json.dumps([tenant for tenant in served if tenant is not None])
     share = {**params, "tenants": tenants, "n": max(1, limit // len(served))}
     chosen = [row[0] for row in connection.execute(pick.shares, share)]

@@ -23,7 +23,7 @@ from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sql.turns import Turns
 from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
-from penstock.stores.sqlite.fairness import GROUPS, JOBS, picked
+from penstock.stores.sqlite.fairness import GROUPS, JOBS, picked, shares
 from penstock.stores.sqlite.times import at_us, from_us, to_us
 
 # What an enqueue may say of a job, with the value that means nothing was said.
@@ -36,10 +36,14 @@ _INSERTED: Final[Mapping[str, object]] = {
 # What a claim needs of a live row: the rest of a pending row always has its default.
 _TAKEN: Final = LIVE_COLUMNS[: LIVE_COLUMNS.index("holds")]
 _REST: Final = (None,) * (len(LIVE_COLUMNS) - len(_TAKEN) - 1)
-TAKEN: Final = f"""
+_WITH_CONTEXT: Final = f"""
     SELECT {", ".join(f"j.{column}" for column in _TAKEN)}, {", ".join(f"x.{column}" for column in CONTEXT_COLUMNS)}
-      FROM json_each(?) k CROSS JOIN penstock_jobs j ON j.arrival = k.value
-      LEFT JOIN penstock_contexts x ON x.arrival = j.arrival"""
+      FROM {{source}} LEFT JOIN penstock_contexts x ON x.arrival = j.arrival"""
+TAKEN: Final = _WITH_CONTEXT.format(source="json_each(?) k CROSS JOIN penstock_jobs j ON j.arrival = k.value")
+OLDEST: Final = f"""
+    {_WITH_CONTEXT.format(source="penstock_jobs j INDEXED BY penstock_jobs_due")}
+     WHERE j.lane = :lane AND j.mode = 0 AND j.state = 1 AND j.tenant IS NULL AND j.due_at <= :until
+     ORDER BY j.due_at, j.arrival LIMIT :limit"""
 TAKE: Final = "DELETE FROM penstock_jobs WHERE arrival IN (SELECT value FROM json_each(?))"
 OPEN_CLAIM: Final = """
     INSERT INTO penstock_claims (id, claimed_at, lease_until, lane, node, groups, arrivals, jobs)
@@ -81,17 +85,12 @@ DROP_EMPTY: Final = f"""
 COUNT: Final = """
     INSERT INTO penstock_counts (lane, state, n) VALUES (?,?,?)
     ON CONFLICT (lane, state) DO UPDATE SET n = n + excluded.n"""
-# What nobody knows of a job that simply succeeded (when it started, a receipt, an error) stays NULL.
-_SUCCEEDED: Final = (
-    *_TAKEN[: _TAKEN.index("open")],
-    *_TAKEN[_TAKEN.index("open") + 1 :],
-    "epoch",
-    "node",
-    "claimed_at",
-    "finished_at",
-)
-HISTORY_INSERT: Final = f"""
-    INSERT INTO penstock_history ({", ".join(_SUCCEEDED)}) VALUES ({",".join("?" * len(_SUCCEEDED))})"""
+# What history holds of a job that simply succeeded, with what it usually is; the rest nobody knows: NULL.
+_SUCCEEDED: Final[Mapping[str, object]] = {
+    "arrival": None, "lane": None, "keep": None, "mode": 0, "ord": None, "grp": None, "tenant": None, "due_at": None,
+    "start_by": None, "attempt": 1, "max_attempts": None, "send": 1, "recoveries": 0, "deferrals": 0, "revision": 0,
+    "epoch": None, "node": None, "claimed_at": None, "finished_at": None,
+}  # fmt: skip
 CLAIM: Final = """
     SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, jobs
       FROM penstock_claims WHERE id = ?"""
@@ -101,6 +100,8 @@ _HOT: Final = len(_TAKEN)
 _MODE: Final = _TAKEN.index("mode")
 _GRP: Final = _TAKEN.index("grp")
 _REVISION: Final = _TAKEN.index("revision")
+_RUN_AT: Final = _HOT + CONTEXT_COLUMNS.index("run_at")  # created_at is next to it
+_FINISH_BY: Final = _HOT + CONTEXT_COLUMNS.index("finish_by")
 _BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
 _BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
 
@@ -118,13 +119,7 @@ class SqliteHotPath:
     def insert_contexts(self, tx: SqliteTx, entries: Sequence[Entry]) -> set[str]:
         """Append contexts; the trigger writes the live rows and marks the groups."""
         now = to_us(tx.now)
-        columns = zip(*[_context_values(*entry, now) for entry in entries], strict=True)
-        # A value costs a quarter of a microsecond even when it is NULL: columns nobody filled are left out.
-        said = {
-            name: column
-            for name, column in zip(_INSERTED, columns, strict=True)
-            if column.count(_INSERTED[name]) < len(entries)
-        }
+        said = _filled(_INSERTED, [_context_values(*entry, now) for entry in entries])
         tx.connection.executemany(context_insert(tuple(said)), zip(*said.values(), strict=True))
         return {entry.id for entry in entries}
 
@@ -133,8 +128,12 @@ class SqliteHotPath:
 
         def work(tx: SqliteTx) -> Claim | None:
             until = to_us(tx.now + ask.ahead)
-            arrivals = picked(tx.connection, self._turns, JOBS, lane=lane.id, until=until, limit=ask.limit)
-            rows = sorted(_take(tx, arrivals), key=_BY_DUE)
+            asked = {"lane": lane.id, "until": until, "limit": ask.limit}
+            fair = shares(tx.connection, self._turns, JOBS, **asked)
+            if fair is None:
+                rows = tx.connection.execute(OLDEST, asked).fetchall()
+            else:
+                rows = sorted(tx.connection.execute(TAKEN, (json.dumps(fair),)).fetchall(), key=_BY_DUE)
             return self._open(tx, ask, lane, rows, groups=False, epoch=None)
 
         return db.write(work)
@@ -152,7 +151,8 @@ class SqliteHotPath:
                 these = {"lane": lane.id, "groups": json.dumps(groups)}
                 tx.connection.execute(LEASE_GROUPS, {**these, "epoch": epoch})
                 firsts = tx.connection.execute(RUNS, {**these, "until": until, "run": ask.run})
-                taken = _take(tx, [row[0] for row in firsts])
+                arrivals = json.dumps([row[0] for row in firsts])
+                taken = tx.connection.execute(TAKEN, (arrivals,)).fetchall()
                 rows += taken
                 found = {row[_GRP] for row in taken}
                 # A mark may have been out of date: such a group is put right and another looked at instead.
@@ -172,7 +172,8 @@ class SqliteHotPath:
                 return False
             rest = (claim.epoch, claim.node, to_us(claim.claimed_at), to_us(tx.now))
             rows = [_succeeded(claimed.job) + rest for claimed in claim.jobs]
-            tx.connection.executemany(HISTORY_INSERT, rows)
+            bound = _filled(_SUCCEEDED, rows)
+            tx.connection.executemany(history_insert(tuple(bound)), zip(*bound.values(), strict=True))
             self.count(tx, {(lane, 2): -len(claim.jobs), (lane, 10): len(claim.jobs)})
             if claim.groups:
                 groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
@@ -264,6 +265,7 @@ class SqliteHotPath:
         epoch = epoch or self.next_epoch(tx)
         now, until = tx.now, tx.now + ask.lease
         arrivals = json.dumps([row[0] for row in rows])
+        tx.connection.execute(TAKE, (arrivals,))
         stored = json.dumps([(*row[:_HOT], row[_MODE] != 0, *_REST) for row in rows])
         values = (epoch, to_us(now), to_us(until), lane.id, ask.node, groups, arrivals, stored)
         tx.connection.execute(OPEN_CLAIM, values)
@@ -281,6 +283,23 @@ def context_insert(columns: tuple[str, ...]) -> str:
     return f"INSERT INTO penstock_contexts ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
 
 
+@lru_cache(maxsize=256)
+def history_insert(columns: tuple[str, ...]) -> str:
+    """Return the INSERT of these columns; what the others usually are is written into it."""
+    usual = {name: value for name, value in _SUCCEEDED.items() if name not in columns and value is not None}
+    names, values = (
+        [*columns, *usual, "state"],
+        ["?"] * len(columns) + [str(value) for value in usual.values()],
+    )
+    return f"INSERT INTO penstock_history ({','.join(names)}) VALUES ({','.join(values)},10)"
+
+
+def _filled(usual: Mapping[str, object], rows: Sequence[Row]) -> dict[str, Row]:
+    """Return the columns in which some row is not as usual: to bind a value costs, even when it is NULL."""
+    columns = zip(usual.items(), zip(*rows, strict=True), strict=True)
+    return {name: column for (name, value), column in columns if column.count(value) < len(rows)}
+
+
 def _context_values(job: NewJob, lane: LaneRow, id_: str, now: int) -> tuple[Any, ...]:
     mode = lane.mode if job.mode is None else job.mode
     return (
@@ -291,14 +310,6 @@ def _context_values(job: NewJob, lane: LaneRow, id_: str, now: int) -> tuple[Any
         id_, job.group, job.tenant, job.key, job.target, job.headers, job.pool, job.entity, job.version,
         job.event, job.correlation, job.payload,
     )  # fmt: skip
-
-
-def _take(tx: SqliteTx, arrivals: Sequence[int]) -> list[Row]:
-    """Take rows out of `jobs`; return them as stored, with their contexts behind."""
-    picked = json.dumps(arrivals)
-    rows = tx.connection.execute(TAKEN, (picked,)).fetchall()
-    tx.connection.execute(TAKE, (picked,))
-    return rows
 
 
 def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
@@ -312,21 +323,18 @@ def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
 
 
 def _context(row: Row) -> Context | None:
-    id_, group, sequence, run_at, created_at, *said, finish_by, entity, version, event, correlation = row[
-        _HOT:
-    ]
-    if id_ is None:
+    if row[_HOT] is None:
         return None
-    return Context._make((
-        id_, group, sequence, at_us(run_at), at_us(created_at), *said, from_us(finish_by), entity, version, event,
-        correlation,
-    ))  # fmt: skip
+    times = (at_us(row[_RUN_AT]), at_us(row[_RUN_AT + 1]))
+    finish_by = (from_us(row[_FINISH_BY]),)
+    said = row[_HOT:_RUN_AT] + times + row[_RUN_AT + 2 : _FINISH_BY] + finish_by + row[_FINISH_BY + 1 :]
+    return Context._make(said)
 
 
 def _succeeded(job: Live) -> Row:
     """Return the values of _SUCCEEDED up to `revision`."""
     return (
-        job.arrival, job.lane, job.keep, job.mode, 10, job.ord, job.grp, job.tenant, to_us(job.due_at),
+        job.arrival, job.lane, job.keep, job.mode, job.ord, job.grp, job.tenant, to_us(job.due_at),
         None if job.start_by is None else to_us(job.start_by), job.attempt + 1, job.max_attempts,
         job.current_send, job.recoveries, job.deferrals, job.revision,
     )  # fmt: skip

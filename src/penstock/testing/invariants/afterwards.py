@@ -65,7 +65,7 @@ def check_afterwards(
     for witness in witnesses.values():
         check_witness(witness, slack=slack)
     check_order(ledger, log, witnesses)
-    check_keys(witnesses.values())
+    check_keys(witnesses.values(), slack=slack)
     if everything := list(ids):
         jobs = store.find(everything)
         check_counts(store, jobs)
@@ -119,7 +119,7 @@ def _check_path(witness: Witness) -> None:
         raise IllegalPath(f"it ends as {witness.job.state.label} after {state.label}", witness=witness)
 
 
-def check_keys(witnesses: Iterable[Witness]) -> None:
+def check_keys(witnesses: Iterable[Witness], *, slack: timedelta) -> None:
     """Of two jobs with one key, the second came when the first had been finished for `key_ttl`."""
     by_key: dict[tuple[str, str], list[Witness]] = {}
     for witness in witnesses:
@@ -131,7 +131,7 @@ def check_keys(witnesses: Iterable[Witness]) -> None:
             end, context = before.job.finished_at, after.job.context
             finished = end is not None and before.job.state is not JobState.DEAD
             ttl = parse_duration(before.lane["key_ttl"])
-            if before.replays or (finished and end and context and end + ttl <= context.created_at):
+            if before.replays or (finished and end and context and end + ttl <= context.created_at + slack):
                 continue
             raise WrongKey("two jobs with one key", before=before, after=after)
 

@@ -1,60 +1,32 @@
 """What each call of the port may do and must answer, judged by the picture of the store from before it.
 
 `expect` is asked before the call and returns what to hold its result against. Rules that need the whole
-picture are here: order and completeness of claims, fencing, keys, retention.
+picture are here: order and completeness of claims, fencing; keys and retention are in `keeping`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from penstock.domain.job import Claim, Enqueued, Live, NewJob
+from penstock.domain.job import Claim, Live
 from penstock.domain.outcomes import Outcome, Running
-from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState, Verb
-from penstock.errors import KeyConflict, PenstockError
 from penstock.ports.store import Ask, Done, Lapse, Report, Reported, Settled
 from penstock.testing.invariants.facts import (
     BlockedGroupSent,
     OutOfOrder,
     StaleWrite,
     Stuck,
-    TerminalChanged,
     TooEarly,
     TwoInFlight,
     Violation,
     WrongAnswer,
-    WrongKey,
 )
-from penstock.testing.invariants.model import GroupKey, Head, Model
-from penstock.testing.invariants.moves import Change
-from penstock.testing.invariants.sqlite import Tables
+from penstock.testing.invariants.keeping import enqueue, retire
+from penstock.testing.invariants.model import GroupKey, Head
+from penstock.testing.invariants.picture import Changes, Picture, Verdict
 
-Changes = Mapping[int, Change]
-Verdict = Callable[[Any, Changes], None]
 _OUT: Final = (JobState.DISPATCHED, JobState.RUNNING)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What of a lane's settings the checks need."""
-
-    number: int
-    retry: RetrySchedule
-    passes: bool
-    key_ttl: timedelta
-    dead_retention: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The store before a call."""
-
-    model: Model
-    tables: Tables
-    lanes: Mapping[str, Rules]
-    now: datetime
 
 
 def expect(picture: Picture, call: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Verdict | None:
@@ -279,6 +251,16 @@ def _operate(picture: Picture, verb: Verb, ids: Sequence[str], **_: object) -> V
     return verdict
 
 
+def _pause_group(picture: Picture, lane: str, group: str, *, paused: bool, **_: object) -> Verdict:
+    key = (picture.lanes[lane].number, group)
+
+    def verdict(_: None, changes: Changes) -> None:
+        if (key in picture.model.paused) != paused or changes:
+            raise WrongAnswer(f"group {group} is paused: {not paused}", changes=changes)
+
+    return verdict
+
+
 def _expire(picture: Picture, limit: int) -> Verdict:
     rows = [job for job in picture.tables.jobs.values() if job.state == JobState.PENDING]
     late = {job.arrival for job in rows if job.start_by is not None and job.start_by < picture.now}
@@ -290,63 +272,6 @@ def _expire(picture: Picture, limit: int) -> Verdict:
             raise WrongAnswer("not what expired", count=count, late=late, changes=changes)
 
     return verdict
-
-
-def _retire(picture: Picture, **_: object) -> Verdict:
-    rules = {lane.number: lane for lane in picture.lanes.values()}
-
-    def verdict(_: int, changes: Changes) -> None:
-        for change in changes.values():
-            spot = change.before
-            if spot is None or spot.finished_at is None:
-                continue
-            dead = spot.state is JobState.DEAD
-            kept = rules[spot.job.lane].dead_retention if dead else timedelta(days=spot.job.keep)
-            if spot.finished_at + kept > picture.now:
-                raise TerminalChanged("dropped before its retention is over", spot=spot, now=picture.now)
-
-    return verdict
-
-
-def _enqueue(picture: Picture, jobs: Sequence[NewJob]) -> Verdict:
-    owners = {}
-    for arrival, fact in picture.model.facts.items():
-        if fact.key is not None and _owns(picture, arrival, fact.lane):
-            owners[fact.lane, fact.key] = fact
-
-    taken = set(picture.model.arrivals)
-
-    def verdict(answers: Sequence[Enqueued | PenstockError], changes: Changes) -> None:
-        del changes
-        for job, answer in zip(jobs, answers, strict=True):
-            lane = picture.lanes[job.lane].number
-            owner = owners.get((lane, job.key or ""))
-            if isinstance(answer, Enqueued) and not answer.duplicate and owner is None:
-                fact = picture.model.facts[picture.model.arrivals[answer.id]]
-                if job.key is not None:
-                    owners[lane, job.key] = fact
-            elif owner is None and job.id in taken:
-                continue  # an id is taken for ever, a key for a while
-            elif owner is None or not _right_answer(job, answer, owner.id, owner.payload):
-                raise WrongKey(f"key {job.key}: {answer}", job=job, owner=owner)
-
-    return verdict
-
-
-def _right_answer(job: NewJob, answer: Enqueued | PenstockError, owner: str, payload: str | None) -> bool:
-    if isinstance(answer, Enqueued):
-        return answer == (owner, True) and payload == job.payload
-    if isinstance(answer, KeyConflict):
-        return answer.job_id == owner and payload != job.payload
-    return False
-
-
-def _owns(picture: Picture, arrival: int, lane: int) -> bool:
-    spot = picture.model.spots.get(arrival)
-    if spot is None or spot.finished_at is None or spot.state is JobState.DEAD:
-        return spot is not None
-    ttl = next(rules.key_ttl for rules in picture.lanes.values() if rules.number == lane)
-    return picture.now < spot.finished_at + ttl
 
 
 _EXPECTATIONS: Final[Mapping[str, Callable[..., Verdict]]] = {
@@ -361,7 +286,8 @@ _EXPECTATIONS: Final[Mapping[str, Callable[..., Verdict]]] = {
     "confirm": _confirm,
     "report": _report,
     "operate": _operate,
+    "pause_group": _pause_group,
     "expire": _expire,
-    "retire": _retire,
-    "enqueue": _enqueue,
+    "retire": retire,
+    "enqueue": enqueue,
 }

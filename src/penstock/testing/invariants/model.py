@@ -38,7 +38,7 @@ class Head(NamedTuple):
 
 @dataclass(slots=True)
 class Model:
-    """See the module. Lanes are known by number; `clock` is any time that goes forward."""
+    """See the module. Lanes are known by number; `freed` are jobs whose key was given up for good."""
 
     spots: dict[int, Spot] = field(default_factory=dict)
     facts: dict[int, Fact] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Model:
     paused: set[GroupKey] = field(default_factory=set)
     tally: Counter[tuple[int, int]] = field(default_factory=Counter)
     changed_at: dict[int | GroupKey, float] = field(default_factory=dict)
+    freed: set[str] = field(default_factory=set)
     _members: dict[GroupKey, set[int]] = field(default_factory=lambda: defaultdict(set))
     _loose: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _heads: dict[GroupKey, Head] = field(default_factory=dict)

@@ -108,9 +108,16 @@ def _first_sends(log: Log, *, stale: bool = True) -> tuple[dict[str, int], set[s
     return first, zombies
 
 
+def _unsent(witness: Witness) -> bool:
+    return any(row.outcome == "not_started" for row in witness.timeline.attempts)
+
+
 def _check_alone(log: Log, members: Sequence[Witness]) -> None:
-    """A job that was sent keeps its group to its end: nothing else is sent until it is sent no more."""
-    by_id = {witness.job.id: witness for witness in members if not witness.replays}
+    """A job that was sent keeps its group to its end: nothing else is sent until it is sent no more.
+
+    One that was replayed, or that a probe took for not started, is as unsent.
+    """
+    by_id = {witness.job.id: witness for witness in members if not witness.replays and not _unsent(witness)}
     over: set[str] = set()
     last: str | None = None
     for delivery in log.deliveries:

@@ -38,6 +38,7 @@ _IMAGES: Final = {
         None,
     ),
     "requests": ("arrival", "NEW.arrival, NEW.verb", None),
+    "keys": ("id", "NEW.id", "OLD.id"),
     "counts": ("lane, state", "NEW.lane, NEW.state, NEW.n", None),
     "attempts": (None, ",".join(f"NEW.{column}" for column in ATTEMPT_COLUMNS), None),
     "audit": (None, ",".join(f"NEW.{column}" for column in AUDIT_COLUMNS), None),
@@ -86,6 +87,7 @@ class Touched:
     groups: set[GroupKey] = field(default_factory=set)
     lanes: set[int] = field(default_factory=set)
     new: list[int] = field(default_factory=list)
+    freed: set[str] = field(default_factory=set)
     attempts: dict[int, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
     audit: dict[int, list[Audit]] = field(default_factory=lambda: defaultdict(list))
     anything: bool = False
@@ -222,6 +224,14 @@ def _no_request(tables: Tables, row: list[Any], touched: Touched) -> None:
     touched.jobs.add(row[0])
 
 
+def _key(_: Tables, row: list[Any], touched: Touched) -> None:
+    touched.freed.discard(row[0])
+
+
+def _key_freed(_: Tables, row: list[Any], touched: Touched) -> None:
+    touched.freed.add(row[0])
+
+
 def _count(tables: Tables, row: list[Any], touched: Touched) -> None:
     tables.counts[row[0], row[1]] = row[2]
     touched.lanes.add(row[0])
@@ -251,6 +261,9 @@ _REPLAY: Final = {
     "claims changed": _claim_changed,
     "groups": _group,
     "requests": _request,
+    "keys": _key,
+    "keys changed": _key_freed,
+    "keys gone": _key_freed,
     "counts": _count,
     "attempts": _attempt,
     "audit": _audited,

@@ -18,7 +18,7 @@ from penstock.domain.durations import parse_duration
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.stores.sql.store import SqlStore
-from penstock.testing.invariants.calls import Picture, Rules, expect
+from penstock.testing.invariants.calls import expect
 from penstock.testing.invariants.facts import (
     NotInOnePlace,
     RequestIgnored,
@@ -29,6 +29,7 @@ from penstock.testing.invariants.facts import (
 )
 from penstock.testing.invariants.model import GroupKey, Model
 from penstock.testing.invariants.moves import Change, Limits, check_change
+from penstock.testing.invariants.picture import Picture, Rules
 from penstock.testing.invariants.sqlite import Group, Tables, Touched, begin
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Watch:
         self.model = Model()
         self.tables = Tables(_connection(store))
         self.rules = {name: _rules(lane) for name, lane in store.lanes().items()}
-        self.store = cast("Store", Tap(store, self._around))
+        self.store = cast("Store", Tap(store, self.around))
         self._clock = clock
         self._time = time
         self._fail = fail
@@ -73,7 +74,8 @@ class Watch:
             self._check_group(key)
         self._check_counters(set(self._by_number))
 
-    def _around(self, call: str, method: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:  # noqa: ANN401
+    def around(self, call: str, method: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:  # noqa: ANN401
+        """Make a call that stands for one of the store's, and judge it as that."""
         now = self._clock()
         picture = Picture(self.model, self.tables, self.rules, now)
         verdict = None if self._blind else expect(picture, call, args, options)
@@ -100,6 +102,7 @@ class Watch:
         for key in touched.groups:
             group = self.tables.groups.get(key)
             (self.model.paused.add if group and group.paused else self.model.paused.discard)(key)
+        self.model.freed |= touched.freed
         for arrival in touched.new:
             fact = self.tables.facts[arrival]
             self.model.facts[arrival] = fact

@@ -31,6 +31,53 @@ class Offer:
     answered: bool = False
 
 
+@dataclass(slots=True)
+class LateOffer:
+    """A job whose transaction takes its place in the order at that second and commits so much later."""
+
+    at: float
+    job: NewJob
+    after: float
+    asked_after: int | None = None
+    answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LateWriter:
+    """How a transaction that stays open is told: it takes an arrival, and later writes the job under it."""
+
+    reserve: Callable[[], int]
+    write: Callable[[int, NewJob], object]
+
+
+async def commit_late(env: NodeEnv, writer: LateWriter, ledger: Ledger, offers: Sequence[LateOffer]) -> None:
+    """Make the offers, all at the same time; a crash before the commit begins the transaction anew."""
+    async with asyncio.TaskGroup() as tasks:
+        for offer in offers:
+            if not offer.answered:
+                tasks.create_task(_commit_late(env, writer, ledger, offer))
+        await asyncio.Event().wait()
+
+
+async def _commit_late(env: NodeEnv, writer: LateWriter, ledger: Ledger, offer: LateOffer) -> None:
+    await asyncio.sleep(max(0.0, offer.at - env.clock.monotonic()))
+    arrival: int | None = None
+    while arrival is None:
+        with suppress(StoreUnavailable):
+            arrival = await env.executor.run(writer.reserve)
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(offer.after)
+    if offer.asked_after is None:
+        offer.asked_after = len(ledger)
+    while not offer.answered:
+        with suppress(StoreUnavailable):
+            await env.executor.run(partial(writer.write, arrival, offer.job))
+            offer.answered = True
+            ledger.accept(offer.job.id or "", offer.job, asked_after=offer.asked_after)
+            return
+        await asyncio.sleep(0.1 + env.rng.random() / 5)
+
+
 async def produce(env: NodeEnv, store: Store, ledger: Ledger, offers: Sequence[Offer]) -> None:
     """Make the offers one after the other; a producer that comes back goes on with the unanswered ones."""
     for offer in offers:
@@ -94,7 +141,8 @@ class Executors:
         outcome = self._outcome(message, terms)
         self.sink.end(message, outcome)
         await self._report(message, outcome, tries=20)
-        if rng.random() < 0.2:
+        if rng.random() < 0.3:  # once more, when the job may have been sent again
+            await asyncio.sleep(rng.random() * 2)
             await self._report(message, outcome, tries=1)
 
     def _outcome(self, message: Message, terms: Terms) -> Outcome:

@@ -9,10 +9,13 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
+from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.lanes import Lane
+from penstock.errors import PenstockError
 from penstock.stores.sql.store import SqlStore
 from penstock.stores.sqlite.hotpath import SqliteHotPath
 from penstock.stores.sqlite.store import SqliteStore
+from penstock.stores.sqlite.times import to_us
 from penstock.testing.sim.world import START
 
 _KEPT: Final = frozenset({"penstock_migrations", "penstock_epochs"})
@@ -21,6 +24,12 @@ _TABLES: Final = r"""
      ORDER BY name = 'penstock_audit', name"""  # deleting lanes is audited
 
 _TRIGGER: Final = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = :name"
+
+_BUMP: Final = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'penstock_contexts' RETURNING seq"
+_LATE: Final = """
+    INSERT INTO penstock_contexts
+           (arrival, keep, lane, mode, sequence, id, message_group, payload, run_at, created_at)
+    SELECT ?, keep, id, ?, ?, ?, ?, ?, ?, ? FROM penstock_lanes WHERE name = ?"""
 
 
 class Bed:
@@ -44,6 +53,20 @@ class Bed:
             store.put_lane(lane, actor="sim")
         return store
 
+    def reserve(self) -> int:
+        """Return an arrival that nobody else gets, for `write_late`."""
+        return self._store.db.write(_reserve)
+
+    def write_late(self, arrival: int, job: NewJob) -> list[Enqueued | PenstockError]:
+        """Write a job under an arrival that was reserved before others came and went.
+
+        On PostgreSQL a transaction takes its numbers early and commits late. SQLite has one writer and never
+        does that, but what claims and groups make of it can be seen here as well.
+        """
+        assert job.id is not None
+        values = (arrival, job.lane, job.mode, job.sequence, job.id, job.group, job.payload)
+        return self._store.db.write(lambda tx: _write_late(tx, values, self._now(), job.id or ""))
+
     def script(self, sql: str) -> None:
         """Change the tables."""
         self._store.db.write(lambda tx: tx.script(sql))
@@ -62,6 +85,25 @@ class Bed:
             tx.connection.execute(f"DELETE FROM {table}")
         tx.connection.execute("DELETE FROM sqlite_sequence")
         tx.connection.execute("UPDATE penstock_epochs SET last = 0")
+
+
+def _reserve(tx: Any) -> int:  # noqa: ANN401
+    known = tx.connection.execute(_BUMP).fetchall()
+    if not known:
+        tx.connection.execute("INSERT INTO sqlite_sequence VALUES ('penstock_contexts', 1)")
+    return known[0][0] if known else 1
+
+
+def _write_late(
+    tx: Any,  # noqa: ANN401
+    values: tuple[object, ...],
+    now: datetime,
+    id_: str,
+) -> list[Enqueued | PenstockError]:
+    if not tx.fetch("SELECT 1 FROM penstock.contexts WHERE id = :id", id=id_):
+        arrival, lane, *said = values
+        tx.connection.execute(_LATE, (arrival, *said, to_us(now), to_us(now), lane))
+    return [Enqueued(id_)]
 
 
 @cache

@@ -14,6 +14,7 @@ _VERBS: Final = "penstock.stores.sql.verbs"
 _STORE: Final = "penstock.stores.sql.store"
 _ENQUEUE: Final = "penstock.stores.sql.enqueue"
 _SQLITE: Final = "penstock.stores.sqlite.hotpath"
+_KEEPING: Final = "penstock.stores.sql.housekeeping"
 _LANDING: Final = "penstock.domain.settlement"
 
 _CLAIM_ROW: Final = "row = hot.claim_row(tx, claim.epoch, lock=True)"
@@ -30,6 +31,7 @@ _HEAD: Final = "AND holds ORDER BY ord, arrival LIMIT 1"
 _EARLIEST_DUE: Final = "AND holds ORDER BY due_at LIMIT 1"
 _RELEASE: Final = 'tx.connection.execute(RELEASE, {**these, "epoch": epoch})'
 _UNCLAIM: Final = 'tx.connection.execute("UPDATE penstock_groups SET claim = NULL WHERE claim = ?", (epoch,))'
+_ALL_APPLIED: Final = "return Settled(frozenset(outcomes), frozenset())"
 _NOT_RUNNING: Final = "WHERE arrival = ANY(:arrivals) AND state <> 4"
 _FAILED: Final = 'return Landing(row, error, attempt=_attempt(job, row, now, "failed", error))'
 
@@ -92,6 +94,25 @@ ORDER: Final = (
         "a job that comes due before the head does not lower next_at",
         "mode_mix",
         [TriggerEdit("penstock_enqueued", "OR next_at > excluded.next_at", "")],
+    ),
+    Bug(
+        "a run goes on behind a dead job",
+        "runs",
+        [Edit(_SQLITE, "NOT (j.mode = 2 AND g.dead_arrival", "NOT (j.mode = 9 AND g.dead_arrival", "RUNS")],
+    ),
+    Bug(
+        "a takeover leaves the groups to the old epoch",
+        "hot_group",
+        [Edit(_SQLITE, "SET claim = :new WHERE", "SET claim = :old + 0 * :new WHERE", "HAND_OVER")],
+    ),
+    Bug(
+        "a paused group is let go by the next one that is paused",
+        "many_groups",
+        [
+            Edit(
+                _VERBS, "DO UPDATE SET paused = excluded.paused", "DO UPDATE SET paused = NOT excluded.paused"
+            )
+        ],
     ),
     Bug(
         "a dead job does not block its group",
@@ -158,6 +179,26 @@ ROWS: Final = (
         "a job that ended stays among the live ones",
         "reports",
         [Edit(_REPORTS, "WHERE arrival = ANY(:arrivals)", _NOT_RUNNING, "REMOVE")],
+    ),
+    Bug(
+        "a settle does not take claimed jobs out of the count",
+        "steady",
+        [Edit(_SETTLE, "deltas.subtract(before)", "before.clear()")],
+    ),
+    Bug(
+        "a settle says that everything took effect",
+        "zombies",
+        [Edit(_SETTLE, "return Settled(applied, frozenset(outcomes) - applied)", _ALL_APPLIED)],
+    ),
+    Bug(
+        "a payload comes back in another spelling",
+        "steady",
+        [Edit(_SQLITE, "x.payload", "lower(x.payload)", "TAKEN")],
+    ),
+    Bug(
+        "dead jobs are dropped whatever their lane's retention says",
+        "retention",
+        [Edit(_KEEPING, "d.finished_at < :before", "d.finished_at <> :before")],
     ),
     Bug(
         "a partial settle marks another position",

@@ -18,7 +18,7 @@ from penstock.domain.lanes import lane as lane_of
 from penstock.domain.ordering import Mode
 from penstock.domain.states import Verb
 from penstock.domain.ulid import new as new_ulid
-from penstock.testing.sim.actors import Meddling, Offer
+from penstock.testing.sim.actors import LateOffer, Meddling, Offer
 from penstock.testing.sim.dispatcher import Terms, terms_of
 from penstock.testing.sim.faults import CallFault, Disaster, FaultPlan, SinkFault, Span
 from penstock.testing.sim.world import START
@@ -36,7 +36,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "complete_on": "sent",
     "key_ttl": "4s",
 }
-_TEXTS: Final = ("", "é", "\u2028", "😀", '"\\', "\n\t", "null")
+_TEXTS: Final = ("", "Éa", "Ab", "\u2028", "😀", '"\\', "\n\t", "null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class Scenario:
     lanes: Sequence[Lane]
     terms: Mapping[str, Terms]
     producers: Sequence[Sequence[Offer]]
+    late: Sequence[LateOffer] = ()
     nodes: int = 2
     duration: float = 6.0
     meddling: Meddling | None = None
@@ -141,6 +142,22 @@ def hot_group(rng: random.Random) -> Scenario:
     )
 
 
+def late_commits(rng: random.Random) -> Scenario:
+    """Jobs become visible long after they took their place in the order: others have gone by then, or not."""
+    sketch = Sketch(rng).lane(loose=False, mode="block_on_error")
+    mode = rng.choice((Mode.BLOCK_ON_ERROR, Mode.NEXT_ON_ERROR))
+    jobs = [sketch.job(group=rng.choice("xy"), mode=mode) for _ in range(rng.randint(5, 8))]
+    late = [
+        LateOffer(
+            rng.random() * 3,
+            sketch.job(group=rng.choice("xy"), mode=mode, id=sketch.id(), sequence=rng.choice((99, 99, 50))),
+            rng.random() * 3,
+        )
+        for _ in range(rng.randint(2, 5))
+    ]
+    return sketch.scenario(sketch.offers(jobs), late=late)
+
+
 def recovery_probe(rng: random.Random) -> Scenario:
     """Work that is out for a while, asked for when its holder or its executor falls silent."""
     sketch = Sketch(rng).lane(
@@ -210,16 +227,22 @@ def runs(rng: random.Random) -> Scenario:
     """A sink that keeps order itself: runs of a group are claimed together, sent in order, partly settled."""
     sketch = Sketch(rng).lane(
         loose=False,
-        mode=rng.choice(("next_on_error", "block_on_error")),
+        mode="block_on_error",
         hold_until="sent",
         complete_on=rng.choice(("sent", "reported")),
         retry='["0s","300ms"]',
     )
+    modes = rng.choice(((None,), (Mode.NEXT_ON_ERROR,), (Mode.NEXT_ON_ERROR, Mode.BLOCK_ON_ERROR)))
     jobs = [
-        sketch.job(group=rng.choice("xxy"), sequence=rng.choice((99, 99, 99, rng.randint(90, 110))))
+        sketch.job(
+            group=rng.choice("xxy"),
+            sequence=rng.choice((99, 99, 99, rng.randint(90, 110))),
+            mode=rng.choice(modes),
+        )
         for _ in range(rng.randint(8, 14))
     ]
-    return sketch.scenario(sketch.offers(jobs, within=4), sends={SinkFault.ERROR: 0.1})
+    faults = {SinkFault.ERROR: 0.1, SinkFault.REFUSE: 0.05}
+    return sketch.scenario(sketch.offers(jobs, within=4), sends=faults)
 
 
 def zombies(rng: random.Random) -> Scenario:
@@ -317,8 +340,8 @@ def retention(rng: random.Random) -> Scenario:
 
 
 _ALL: Final = (
-    steady, herd, hot_group, many_groups, mode_mix, runs, recovery_probe, zombies, reports, keys, verbs,
-    dead_letters, retention,
+    steady, herd, hot_group, late_commits, many_groups, mode_mix, runs, recovery_probe, zombies, reports,
+    keys, verbs, dead_letters, retention,
 )  # fmt: skip
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from penstock.domain.job import Live
+from penstock.domain.job import Live, NewJob
 from penstock.domain.ulid import Ulids
 from penstock.testing.invariants.afterwards import check_afterwards
 from penstock.testing.invariants.facts import Late, Ledger, Log, Stuck
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.watch import Watch
-from penstock.testing.sim.actors import Executors, Offer, meddle, produce
+from penstock.testing.sim.actors import Executors, LateWriter, Offer, commit_late, meddle, produce
 from penstock.testing.sim.bed import Bed, shared_bed
 from penstock.testing.sim.dispatcher import Dispatcher
 from penstock.testing.sim.families import FAMILIES, Scenario, draw_plan
@@ -53,6 +53,7 @@ class Run:
     world: World
     scenario: Scenario
     watch: Watch
+    bed: Bed
     ledger: Ledger
     log: Log
     sink: SimSink
@@ -65,6 +66,8 @@ class Run:
             self.world.spawn_node(name, self._node)
         for number, offers in enumerate(self.scenario.producers):
             self.world.spawn_node(f"producer{number}", self._producer(offers))
+        if self.scenario.late:
+            self.world.spawn_node("late", self._late_producer)
         if self.sink.reported:
             self.world.spawn_node("executors", self._executors)
         if self.scenario.meddling is not None:
@@ -92,9 +95,8 @@ class Run:
     def quiet(self) -> bool:
         """Say whether all is answered and every job has ended or may stay where it is."""
         self._check_nothing_waits()
-        return all(offer.answered for offers in self.scenario.producers for offer in offers) and not any(
-            self._restless()
-        )
+        early = all(offer.answered for offers in self.scenario.producers for offer in offers)
+        return early and all(offer.answered for offer in self.scenario.late) and not self._restless()
 
     def _restless(self) -> list[Live]:
         model, horizon = self.watch.model, self.world.store_clock.now() + FAR
@@ -128,6 +130,13 @@ class Run:
         async with asyncio.TaskGroup() as tasks:
             await node.dispatch(tasks)
             await recovery.run(tasks)
+
+    async def _late_producer(self, env: NodeEnv) -> None:
+        def write(arrival: int, job: NewJob) -> object:
+            return self.watch.around("enqueue", lambda _: self.bed.write_late(arrival, job), ([job],), {})
+
+        writer = LateWriter(self.bed.reserve, write)
+        await commit_late(env, writer, self.ledger, self.scenario.late)
 
     async def _executors(self, env: NodeEnv) -> None:
         await Executors(env, self.watch.store, self.sink, self.scenario.terms).run()
@@ -199,7 +208,7 @@ def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) 
     log = Log()
     reported = frozenset(name for name, terms in scenario.terms.items() if terms.policy.ack is not None)
     sink = SimSink(world, log, _stale(watch.model), reported)
-    return Run(world, scenario, watch, Ledger(), log, sink)
+    return Run(world, scenario, watch, bed, Ledger(), log, sink)
 
 
 def _ids(world: World) -> Ulids:

@@ -1,0 +1,35 @@
+"""What a call is judged by: the store as it was before, and what the call changed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from penstock.domain.retry import RetrySchedule
+from penstock.testing.invariants.model import Model
+from penstock.testing.invariants.moves import Change
+from penstock.testing.invariants.sqlite import Tables
+
+Changes = Mapping[int, Change]
+Verdict = Callable[[Any, Changes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What of a lane's settings the checks need."""
+
+    number: int
+    retry: RetrySchedule
+    passes: bool
+    key_ttl: timedelta
+    dead_retention: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The store before a call."""
+
+    model: Model
+    tables: Tables
+    lanes: Mapping[str, Rules]
+    now: datetime
