@@ -8,8 +8,11 @@ statements: the second one's snapshot must be younger than the locks.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from time import perf_counter
 from typing import Any, Final
+
+from psycopg import errors as pg
 
 from penstock.domain.job import Claim, Claimed, Context, Live
 from penstock.domain.states import JobState
@@ -21,11 +24,15 @@ from penstock.stores.postgres.database import Moved, PostgresDatabase, PostgresT
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
-from penstock.stores.sql.reading import revised
+from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.turns import Turns
 
-_HOT: Final = len(sql.TAKEN_COLUMNS)
-_END: Final = 2 + _HOT + len(Context._fields)
+_STATE: Final = sql.STATE
+_SAID: Final = 2 + len(sql.RETURNED)
+_REST: Final = (None,) * (len(Live._fields) - len(sql.RETURNED) - 4)
+_BY_DUE: Final = itemgetter(sql.DUE_AT, sql.ARRIVAL)
+_BY_PLACE: Final = itemgetter(sql.GRP, sql.ORD, sql.ARRIVAL)
+_END: Final = _SAID + len(Context._fields)
 
 
 class PostgresHotPath:
@@ -41,7 +48,13 @@ class PostgresHotPath:
         """Append contexts; the trigger writes live rows, wakes and counter deltas."""
         columns = zip(*map(_context_values, entries), strict=True)
         arrays = [array(kind, column) for kind, column in zip(sql.ENQUEUED_KINDS, columns, strict=True)]
-        return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, arrays).fetchall()}
+        if any(entry.job.id is not None for entry in entries):
+            return {row[0] for row in tx.cursor.execute(sql.ENQUEUE_CHOSEN, arrays).fetchall()}
+        try:
+            tx.cursor.execute(sql.ENQUEUE, arrays)
+        except pg.UniqueViolation as error:  # a process was forked and both draw the same ids: draw others
+            raise pg.SerializationFailure("an id was drawn twice") from error
+        return {entry.id for entry in entries}
 
     def claim(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""
@@ -221,32 +234,20 @@ def _claim_of(
     """Build the claim from the rows its statement returned, in the order of the claim's arrays."""
     if not rows:
         return None
+    rows.sort(key=_BY_PLACE if groups else _BY_DUE)
     epoch, claimed_at = rows[0][0], rows[0][1]
+    # What all jobs of a claim have in common: only ordered ones stand in the way of others.
+    claimed, held = (JobState.CLAIMED,), (groups, epoch, ask.node, claimed_at, *_REST)
     jobs = [
         Claimed(
-            _live(lane.id, row[2 : 2 + _HOT], epoch=epoch, node=ask.node, claimed_at=claimed_at),
-            Context._make(row[2 + _HOT : _END]) if row[2 + _HOT] is not None else None,
+            Live._make(row[2:_STATE] + claimed + row[_STATE + 1 : _SAID] + held),
+            Context._make(row[_SAID:_END]) if row[_SAID] is not None else None,
         )
         for row in rows
     ]
-    jobs.sort(key=_run_order if groups else _due_order)
-    if any(claimed.job.revision for claimed in jobs):
-        jobs = _as_edited(tx, jobs)
+    if any(row[sql.REVISION] for row in rows):
+        jobs = as_edited(tx, jobs)
     return Claim(epoch, lane.name, ask.node, claimed_at, claimed_at + ask.lease, tuple(jobs), groups=groups)
-
-
-def _due_order(claimed: Claimed) -> tuple[datetime, int]:
-    return (claimed.job.due_at, claimed.job.arrival)
-
-
-def _run_order(claimed: Claimed) -> tuple[str, int, int]:
-    return (claimed.job.grp or "", claimed.job.ord, claimed.job.arrival)
-
-
-def _as_edited(tx: PostgresTx, jobs: list[Claimed]) -> list[Claimed]:
-    contexts = {claimed.job.arrival: claimed.context for claimed in jobs if claimed.context is not None}
-    edited = revised(tx, contexts, {c.job.arrival: c.job.revision for c in jobs if c.job.revision})
-    return [Claimed(claimed.job, edited.get(claimed.job.arrival)) for claimed in jobs]
 
 
 def _live(lane: int, values: Sequence[Any], *, epoch: int, node: int, claimed_at: datetime) -> Live:
