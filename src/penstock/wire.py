@@ -117,7 +117,11 @@ def enqueued_object(answer: Enqueued | PenstockError) -> dict[str, Any]:
 
 
 def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
-    """Return the job object; `run_at` is when it goes next, moved by back-off and edits."""
+    """Return the job object.
+
+    `run_at` is when it goes next, moved by back-off and edits; `lease_until` is how long whoever has it may
+    stay silent.
+    """
     live, said = job.live, job.context
     began = live.started_at or live.sent_at or live.claimed_at
     took = None if job.finished_at is None or began is None else job.finished_at - began
