@@ -26,7 +26,9 @@ from penstock.stores.sqlite.times import from_us, to_us
 T = TypeVar("T")
 BUSY_TIMEOUT_S: Final = 10.0
 MIN_VERSION: Final = (3, 35, 0)
+BROKEN_TEXT: Final = "Could not decode to UTF-8"
 _ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
+_FILLED: Final = re.compile(r"num_nulls\((\w+)\) = 0")  # how PostgreSQL's planner is kept from another index
 _LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?\s*$")
 
 
@@ -35,6 +37,7 @@ def compiled(sql: str) -> str:
     """Turn a shared statement into SQLite's form."""
     sql = _LOCK.sub("", sql.rstrip())
     sql = _ANY.sub(r"IN (SELECT value FROM json_each(\1))", sql)
+    sql = _FILLED.sub(r"\1 IS NOT NULL", sql)
     return sql.replace("penstock.", "penstock_")
 
 
@@ -140,6 +143,11 @@ def statements(script: str) -> Iterable[str]:
         yield statement
 
 
+def _kept_bytes(value: bytes) -> str:
+    """Read text in which bytes that are no UTF-8 stand for themselves: encoding it back gives them again."""
+    return value.decode("utf-8", "surrogateescape")
+
+
 class SqliteDatabase:
     """One database file (or `:memory:`), shared by the threads of a process."""
 
@@ -166,15 +174,28 @@ class SqliteDatabase:
     def write(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure between BEGIN IMMEDIATE and COMMIT; nothing of it stays if it raises."""
         with self._lock, translated("write"):
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
-                result = work(SqliteTx(self._writer, self._clock))
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
-            return result
+                return self._transaction(work)
+            except sqlite3.OperationalError as error:
+                if BROKEN_TEXT not in str(error):
+                    raise
+            # Somebody stored bytes that are no text, by plain SQL: one such job must not stop its lane.
+            self._writer.text_factory = _kept_bytes
+            try:
+                return self._transaction(work)
+            finally:
+                self._writer.text_factory = str
+
+    def _transaction(self, work: Callable[[SqliteTx], T]) -> T:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(SqliteTx(self._writer, self._clock))
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+        return result
 
     def read(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, beside the writer."""
