@@ -34,7 +34,7 @@ CREATED: Final = """
     SELECT j.arrival, (SELECT x.created_at FROM penstock.contexts x
                         WHERE x.keep = j.keep AND x.arrival = j.arrival)
       FROM penstock.jobs j WHERE j.arrival >= :arrival ORDER BY j.arrival LIMIT 1"""
-ENDS: Final = "SELECT min(arrival), max(arrival) FROM penstock.jobs"
+ENDS: Final = "SELECT (SELECT min(arrival) FROM penstock.jobs), (SELECT max(arrival) FROM penstock.jobs)"
 _WIDTH: Final = len(LIVE_COLUMNS)
 _DUE_AT: Final = LIVE_COLUMNS.index("due_at")
 

@@ -31,8 +31,9 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "dead": f"{_ENDED}, finished_at, error, result",
     "history": f"{_ENDED}, finished_at, error, result",
 }
-_CREATED: Final = """EXISTS (SELECT 1 FROM penstock.contexts x
-    WHERE x.keep = w.keep AND x.arrival = w.arrival AND {})"""
+# One look per row: a planner may turn EXISTS into a join with all contexts there are.
+_CREATED: Final = """coalesce((SELECT {} FROM penstock.contexts x
+    WHERE x.keep = w.keep AND x.arrival = w.arrival LIMIT 1), false)"""
 _MEMBERS: Final = (
     """SELECT arrival FROM penstock.jobs INDEXED BY penstock.jobs_group
         WHERE lane = :lane AND grp = :grp AND holds ORDER BY lane, grp, ord, arrival LIMIT :few""",
@@ -79,7 +80,10 @@ class Source:
 
     def _ordered(self, columns: str, bounds: Sequence[str]) -> str:
         index = f"INDEXED BY penstock.{self.index}" if self.index else ""
-        where, order = " AND ".join([*self.given, *bounds]), ORDER[self.section]
+        bounded, order = " AND ".join(["", *bounds]), ORDER[self.section]
+        if self.index == "jobs_listed":  # which spells the arrival in its own way
+            bounded, order = (text.replace("arrival", "(arrival + 0)") for text in (bounded, order))
+        where = f"{' AND '.join(self.given)}{bounded}"
         return f"SELECT {columns} FROM penstock.{self.table} {index} WHERE {where} ORDER BY {order}"
 
     def _fetch(self, tx: Tx, sql: str, params: Mapping[str, object], *, best: str = "") -> list[Row]:
@@ -137,7 +141,7 @@ def _due(query: JobQuery, lanes: Sequence[int], members: list[int] | None) -> li
         return [ordered]
     tried = _tried(query, "created")
     if query.tenant is None:
-        indexes = {"jobs_due": "tenant IS NULL", "jobs_due_tenants": "tenant IS NOT NULL"}
+        indexes = {"jobs_due": "tenant IS NULL", "jobs_due_tenants": "num_nulls(tenant) = 0"}
     else:
         indexes = {"jobs_tenant": "tenant IS NOT NULL AND tenant = :tenant"}
     plain = ("lane = :lane", "mode = 0", "state = 1")

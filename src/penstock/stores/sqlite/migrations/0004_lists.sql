@@ -2,12 +2,12 @@
 -- breaking: no
 --
 -- What people look at: pages of jobs in the order of an index, each filter with an index that begins with it.
--- Every index ends with the arrival, which is the row's number.
+-- Every index ends with the arrival, which is the row's number; `arrival + 0` is spelt as on PostgreSQL.
 --
 -- Only two of these lie on the way of every job: jobs_listed, and for ordered jobs jobs_scheduled. The others hold
 -- what is rare: dead letters, jobs that were cancelled, skipped or expired, jobs with a key. `arrival > 0` is true
 -- of every row; it keeps a list's index from the planner's sight when it plans a statement that does not say it.
-CREATE INDEX penstock_jobs_listed ON penstock_jobs (lane, state) WHERE arrival > 0;
+CREATE INDEX penstock_jobs_listed ON penstock_jobs (lane, state, arrival + 0) WHERE arrival > 0;
 CREATE INDEX penstock_jobs_scheduled ON penstock_jobs (lane, due_at) WHERE state = 6 OR (state = 1 AND mode <> 0);
 CREATE INDEX penstock_dead_listed ON penstock_dead (lane, grp, finished_at) WHERE grp IS NOT NULL AND arrival > 0;
 CREATE INDEX penstock_history_unusual ON penstock_history (lane, state, finished_at) WHERE state <> 10;

@@ -1,0 +1,68 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penstock.domain.lanes import lane
+from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.errors import InvalidSetting
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_a_pool_without_settings_limits_nothing() -> None:
+    assert pool("web").settings == dict.fromkeys(POOL_SETTINGS)
+    assert pool("web").bucket is None
+
+
+def test_a_pool_keeps_what_it_is_given() -> None:
+    given = {"rate": "200/s", "burst": 50, "max_in_flight": 20, "key": "tenant"}
+
+    assert pool("web", **given).settings == given
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("rate", "fast", "write 200/s"),
+        ("rate", "0/s", "from 1 to"),
+        ("rate", 5, "write 200/s"),
+        ("burst", 0, "at least 1"),
+        ("burst", 1_000_000_001, "at most 1000000000"),
+        ("burst", "5", "whole number"),
+        ("burst", True, "whole number"),
+        ("max_in_flight", 0, "at least 1"),
+        ("max_in_flight", 2_147_483_648, "at most 2147483647"),
+        ("max_in_flight", 1.5, "whole number"),
+        ("key", "lane", "tenant, target, group"),
+        ("key", "", "tenant, target, group"),
+        ("weight", 1, "no such pool setting"),
+        ("paused", True, "no such pool setting"),
+    ],
+)
+def test_what_is_no_setting_is_refused(setting: str, value: object, problem: str) -> None:
+    with pytest.raises(InvalidSetting, match=problem) as refused:
+        pool("web", **{setting: value})
+    assert refused.value.setting == setting
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-web", "x" * 64, "web\n"])
+def test_a_pool_has_a_name_like_a_lane(name: str) -> None:
+    with pytest.raises(InvalidSetting, match="name"):
+        pool(name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "bucket"), [({"rate": "200/s"}, 200), ({"rate": "5/m"}, 1), ({"rate": "5/m", "burst": 9}, 9)]
+)
+def test_the_burst_is_a_seconds_worth_unless_it_is_set(settings: dict[str, object], bucket: int) -> None:
+    assert pool("web", **settings).bucket == bucket
+
+
+def test_a_pause_ends_by_itself_when_its_time_has_come() -> None:
+    for paused in (
+        Pool("web", paused=True, paused_until=NOW),
+        type(lane("web"))("web", {}, paused=True, paused_until=NOW),
+    ):
+        assert [paused.stopped(NOW - timedelta(microseconds=1)), paused.stopped(NOW)] == [True, False]
+    assert Pool("web", paused=True).stopped(NOW)
+    assert not Pool("web", paused_until=NOW).stopped(NOW - timedelta(days=1))
