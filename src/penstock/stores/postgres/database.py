@@ -230,5 +230,7 @@ def translated(operation: str) -> Iterator[None]:
         raise
     except pg.InsufficientPrivilege as error:
         raise StoreError(f"the database refuses this user: {error.diag.message_primary}") from error
+    except pg.RestrictViolation as error:  # a lane got a job while it was being deleted
+        raise StoreError(str(error.diag.message_primary)) from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         raise StoreUnavailable(f"{operation} ({error})") from error

@@ -3,6 +3,7 @@
 from functools import partial
 
 from penstock.domain.job import Enqueued
+from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dispatched, Lapsed, Succeeded
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.ports.store import Report, Store
@@ -223,3 +224,33 @@ class RaceTests:
         drain(store)
 
         assert store.counts() == {(LANE, JobState.SUCCEEDED): 40}
+
+    def test_an_edit_races_a_claim(self, store: Store) -> None:
+        """Whoever is first: what is sent is what the answer to the edit says."""
+        put_lane(store)
+        for mode in (Mode.IMMEDIATE, Mode.BLOCK_ON_ERROR):
+            for _ in range(ROUNDS // 2):
+                [job_id] = enqueue(store, job(payload="old", mode=mode))
+                edit = partial(store.edit, job_id, payload="new", actor="ops", reason="because")
+                take = partial(claim if mode is Mode.IMMEDIATE else claim_groups, store)
+                done, batch = together(edit, take)
+                batch = some(batch or take())  # it may have passed over a job that was just being edited
+                context = batch.jobs[0].context
+
+                assert context is not None
+                assert context.payload == ("new" if done.effect is Effect.NOW else "old")
+                store.settle(batch)
+                assert find(store, job_id).context == context
+
+    def test_an_edit_does_not_let_a_run_go_out_of_order(self, store: Store) -> None:
+        """A row that is edited goes away and comes back: what stands behind it must wait for it."""
+        put_lane(store)
+        for _ in range(ROUNDS // 2):
+            job_ids = enqueue(store, *(ordered(payload="old") for _ in range(3)))
+            edit = partial(store.edit, job_ids[0], payload="new", actor="ops", reason="because")
+            _, batch = together(edit, partial(claim_groups, store, run=3))
+            sent = ids(batch)
+            if batch is not None:
+                store.settle(batch)
+
+            assert sent + drain(store) == job_ids
