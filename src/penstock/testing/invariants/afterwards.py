@@ -27,7 +27,7 @@ from penstock.testing.invariants.facts import (
     WrongKey,
 )
 from penstock.testing.invariants.model import Model
-from penstock.testing.invariants.moves import Spot
+from penstock.testing.invariants.moves import Spot, states_of
 from penstock.testing.invariants.sends import (
     check_bytes,
     check_causes,
@@ -59,7 +59,14 @@ def check_afterwards(
         raise NotInOnePlace("accepted and gone", lost=lost)
     lanes, deliveries = store.lanes(), log.by_job()
     witnesses = {
-        id_: Witness(job, lanes[job.lane], ledger.accepted[id_], store.timeline(id_), deliveries.get(id_, ()))
+        id_: Witness(
+            job,
+            lanes[job.lane],
+            ledger.accepted[id_],
+            store.timeline(id_),
+            deliveries.get(id_, ()),
+            _versions(store, job),
+        )
         for id_, job in found.items()
     }
     for witness in witnesses.values():
@@ -70,6 +77,12 @@ def check_afterwards(
         jobs = store.find(everything)
         check_counts(store, jobs)
         check_groups(store, jobs)
+
+
+def _versions(store: Store, job: Job) -> frozenset[str | None]:
+    if job.live.revision:
+        return frozenset(version.payload for version in store.payload_versions(job.id))
+    return frozenset() if job.context is None else frozenset({job.context.payload})
 
 
 def check_witness(witness: Witness, *, slack: timedelta) -> None:
@@ -106,15 +119,11 @@ def _check_counters(witness: Witness) -> None:
 def _check_path(witness: Witness) -> None:
     """From each recorded move to the next there is a way that needs no record of its own."""
     state = JobState.PENDING
-    kept = {JobState.PENDING.label: state}
     for note in witness.timeline.audit:
-        if note.before is None or note.after is None:
-            continue
-        before = _state(note.before)
+        before, after = states_of(note) or (state, state)
         if before not in _REACHABLE[state]:
             raise IllegalPath(f"from {state.label} to {before.label} without a word", witness=witness)
-        state = _state(note.after)
-        kept[note.after] = state
+        state = after
     if witness.job.state not in _REACHABLE[state]:
         raise IllegalPath(f"it ends as {witness.job.state.label} after {state.label}", witness=witness)
 
@@ -160,10 +169,6 @@ def check_groups(store: Store, jobs: Mapping[str, Job]) -> None:
         true = (gate.due_at if gate else None, gate.blocked if gate else False, dead, head.busy)
         if (kept.next_at, kept.blocked, kept.dead_arrival, kept.claim is not None) != true:
             raise Stuck(f"group {group} is not what its jobs say", kept=kept, true=true)
-
-
-def _state(label: str) -> JobState:
-    return JobState[label.upper()]
 
 
 def _closure() -> dict[JobState, frozenset[JobState]]:

@@ -240,7 +240,8 @@ def _open_send(row: Live) -> int | None:
 def _operate(picture: Picture, verb: Verb, ids: Sequence[str], **_: object) -> Verdict:
     arrivals = [picture.model.arrivals.get(id_, 0) for id_ in ids]
 
-    def verdict(answers: Sequence[Done], changes: Changes) -> None:
+    def verdict(answers: Sequence[Done] | Done, changes: Changes) -> None:
+        answers = [answers] if isinstance(answers, Done) else answers
         if others := set(changes) - set(arrivals):
             raise WrongAnswer(f"{verb} touches other jobs", others=others, changes=changes)
         for arrival, answer in zip(arrivals, answers, strict=True):
@@ -249,6 +250,10 @@ def _operate(picture: Picture, verb: Verb, ids: Sequence[str], **_: object) -> V
                 raise WrongAnswer(f"{verb} answers {answer}", spot=spot)
 
     return verdict
+
+
+def _edit(picture: Picture, id: str, **_: object) -> Verdict:  # noqa: A002
+    return _operate(picture, Verb.EDIT, [id])  # answered by one instead of a list of one
 
 
 def _pause_group(picture: Picture, lane: str, group: str, *, paused: bool, **_: object) -> Verdict:
@@ -286,6 +291,7 @@ _EXPECTATIONS: Final[Mapping[str, Callable[..., Verdict]]] = {
     "confirm": _confirm,
     "report": _report,
     "operate": _operate,
+    "edit": _edit,
     "pause_group": _pause_group,
     "expire": _expire,
     "retire": retire,

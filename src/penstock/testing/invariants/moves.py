@@ -7,6 +7,7 @@ number, place in the group, back-off. Written from the design's tables, not from
 it judges.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -116,6 +117,8 @@ def check_change(change: Change) -> None:
         _check_fixed(change, before.job, after.job)
         if change.call in ("takeover", "lapse"):
             _check_leased_again(change, before, after)
+        elif change.call == "edit":
+            _check_edited(change, before, after)
         else:
             _check_moved(change, before, after)
     else:
@@ -146,7 +149,7 @@ def _check_untouched(change: Change, spot: Spot) -> None:
     if change.attempts:
         raise change.broken(MissingFromTimeline, "an attempt is on record that changed nothing")
     for note in change.audit:
-        if note.before != spot.state.label or note.after != spot.state.label:
+        if states_of(note) != (spot.state, spot.state):
             raise change.broken(MissingFromTimeline, "the audit names a move that did not happen")
 
 
@@ -158,6 +161,36 @@ def _check_leased_again(change: Change, before: Spot, after: Spot) -> None:
         raise change.broken(IllegalPath, f"{change.call} does more than lease the job again")
     if new.epoch is None or (old.epoch is not None and new.epoch <= old.epoch):
         raise change.broken(StaleWrite, "the old holder is not fenced: the epoch did not rise")
+
+
+def states_of(note: Audit) -> tuple[JobState, JobState] | None:
+    """Return the states an audit row tells of; an edit's row says more than the state."""
+    told = [note.before, note.after]
+    if note.action == Verb.EDIT:
+        told = [None if text is None else json.loads(text)["state"] for text in told]
+    before, after = told
+    return None if before is None or after is None else (JobState[before.upper()], JobState[after.upper()])
+
+
+def _check_edited(change: Change, before: Spot, after: Spot) -> None:
+    """An edit changes when a job goes and what it sends; one that had ended goes again, and nothing else."""
+    if before.state in TERMINAL:
+        _check_by_operator(change)
+    told = [states_of(note) for note in change.audit]
+    if told != [(before.state, after.state)] or change.attempts:
+        raise change.broken(MissingFromTimeline, "an edit is one audit row that says so")
+    old, new = before.job, after.job
+    again = after.state is JobState.PENDING and before.state in RULES[M.REPLAY].leaves
+    if before.state is not after.state and not again:
+        raise change.broken(IllegalPath, f"an edit of a job that is {before.state.label}")
+    revised = new.revision == old.revision + 1
+    if new.revision != old.revision and not revised:
+        raise change.broken(IllegalPath, "an edit adds one revision")
+    kept = ("send", "deferrals", *(() if again else ("attempt", "recoveries", "ord", "holds", "reason")))
+    if any(getattr(old, name) != getattr(new, name) for name in kept):
+        raise change.broken(IllegalPath, "an edit changes more than it may")
+    if new.open != (old.open and not revised and not again):
+        raise change.broken(UnexplainedSend, "a new message under a number that may be out", revised=revised)
 
 
 def _check_moved(change: Change, before: Spot, after: Spot) -> None:
@@ -179,7 +212,7 @@ def _check_moved(change: Change, before: Spot, after: Spot) -> None:
 
 
 def _check_by_operator(change: Change) -> None:
-    if change.call != "operate" or not any(note.actor != NODE_ACTOR for note in change.audit):
+    if change.call not in ("operate", "edit") or not any(note.actor != NODE_ACTOR for note in change.audit):
         raise change.broken(TerminalChanged, "a job that had ended changed without an operator's word")
 
 

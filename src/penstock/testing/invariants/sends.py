@@ -23,13 +23,19 @@ _LETS_GO: Final = frozenset({Verb.RELEASE, Verb.RETRY})
 
 
 def check_bytes(witness: Witness) -> None:
-    """What is stored and delivered is what was accepted."""
-    context, said = witness.job.context, witness.said
+    """What is stored and delivered is what was accepted, or what an operator made of it."""
+    context, said = witness.job.context, witness.said.payload
+    if said not in witness.versions or (not witness.edited and witness.versions != {said}):
+        raise WrongBytes("stored otherwise than accepted", said=said, stored=witness.versions)
     for delivery in witness.deliveries:
-        if delivery.payload != said.payload:
-            raise WrongBytes("delivered otherwise than accepted", delivery=delivery, said=said.payload)
-    if context is not None and context.payload != said.payload:
-        raise WrongBytes("stored otherwise than accepted", stored=context.payload, said=said.payload)
+        if delivery.payload not in witness.versions:
+            raise WrongBytes("delivered otherwise than accepted", delivery=delivery, said=witness.versions)
+    last = witness.deliveries[-1] if witness.deliveries else None
+    by_hand = any(note.action == Verb.SETTLE_SUCCEEDED for note in witness.timeline.audit)
+    if last is None or last.stale or by_hand or witness.job.state is not JobState.SUCCEEDED:
+        return
+    if context is not None and last.payload != context.payload:
+        raise WrongBytes("an older version was delivered", delivery=last, newest=context.payload)
 
 
 def check_causes(witness: Witness) -> None:
@@ -55,7 +61,8 @@ def check_numbers(witness: Witness) -> None:
     for number in {delivery.send for delivery in witness.deliveries}:
         if number > witness.job.live.send + 1:
             raise UnexplainedSend(f"number {number} is not on record", witness=witness)
-        if number > 1 and number - 1 not in known and not witness.replays:
+        given_up = witness.replays or witness.edited
+        if number > 1 and number - 1 not in known and not given_up:
             raise UnexplainedSend(f"number {number} before the fate of the last was known", witness=witness)
     numbers = [delivery.send for delivery in witness.deliveries if not delivery.stale]
     if numbers != sorted(numbers):
@@ -67,7 +74,7 @@ def check_not_early(witness: Witness, *, slack: timedelta) -> None:
     run_at, first = witness.said.run_at, next(iter(witness.deliveries), None)
     if run_at is None or first is None or first.clock is None:
         return
-    hurried = any(note.action == Verb.RETRY for note in witness.timeline.audit)
+    hurried = witness.edited or any(note.action == Verb.RETRY for note in witness.timeline.audit)
     if first.clock + slack < run_at and not hurried:
         raise TooEarly(f"sent {run_at - first.clock} before its time", witness=witness)
 

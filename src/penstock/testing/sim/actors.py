@@ -17,6 +17,7 @@ from penstock.testing.invariants.facts import Ledger
 from penstock.testing.sim.dispatcher import Terms
 from penstock.testing.sim.node import NodeEnv
 from penstock.testing.sim.sink import Message, SimSink
+from penstock.testing.sim.world import START
 
 _VERBS: Final = tuple(verb for verb in Verb if verb is not Verb.EDIT)
 
@@ -171,10 +172,11 @@ class Executors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meddling:
-    """What operators do and how often: verbs on any job, now and then by force, and pauses of groups."""
+    """What operators do and how often: verbs on any job, now and then by force, edits, pauses of groups."""
 
     every: timedelta
     verbs: Sequence[Verb] = _VERBS
+    edits: float = 0.0
     groups: Sequence[tuple[str, str]] = ()
 
 
@@ -188,6 +190,8 @@ async def meddle(
         known = ids()
         if how.groups and rng.random() < 0.3:
             call = _pause(store, *rng.choice(how.groups), paused=rng.random() < 0.6)
+        elif known and rng.random() < how.edits:
+            call = _edit(env, store, rng.choice(known))
         elif known:
             chosen = rng.sample(known, min(len(known), rng.choice((1, 1, 2))))
             force = rng.random() < 0.3
@@ -198,6 +202,16 @@ async def meddle(
         with suppress(StoreUnavailable):
             await env.executor.run(call)
     await asyncio.Event().wait()
+
+
+def _edit(env: NodeEnv, store: Store, job_id: str) -> Callable[[], object]:
+    rng, now = env.rng, START + timedelta(seconds=env.clock.monotonic())
+    edit = partial(store.edit, job_id, actor="ops", reason="meddling", replay=rng.random() < 0.5)
+    if rng.random() < 0.7:
+        edit = partial(edit, payload=f'{{"edited": {rng.random()}}}')
+    if rng.random() < 0.5:
+        edit = partial(edit, run_at=now + timedelta(seconds=rng.uniform(-2, 3)))
+    return partial(edit, force=rng.random() < 0.3)
 
 
 def _pause(store: Store, lane: str, group: str, *, paused: bool) -> Callable[[], object]:

@@ -196,6 +196,16 @@ ROWS: Final = (
         [Edit(_SQLITE, "x.payload", "lower(x.payload)", "TAKEN")],
     ),
     Bug(
+        "an edited job is sent as it was",
+        "verbs",
+        [Edit(_SQLITE, "if any(row[_REVISION] for row in rows):", "if not rows:")],
+    ),
+    Bug(
+        "an edited message goes out under the number of the old one",
+        "verbs",
+        [Edit("penstock.domain.edits", "revision=row.revision + 1, open=False", "revision=row.revision + 1")],
+    ),
+    Bug(
         "dead jobs are dropped whatever their lane's retention says",
         "retention",
         [Edit(_KEEPING, "d.finished_at < :before", "d.finished_at <> :before")],

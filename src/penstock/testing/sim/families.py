@@ -298,7 +298,8 @@ def verbs(rng: random.Random) -> Scenario:
         sketch.job(group=rng.choice("xy"), mode=rng.choice(list(Mode)), sequence=rng.choice((50, 99)))
         for _ in range(rng.randint(6, 10))
     ]
-    how = Meddling(every=timedelta(milliseconds=300), groups=[(LANE, "x"), (LANE, "y")])
+    groups = [(LANE, "x"), (LANE, "y")]
+    how = Meddling(every=timedelta(milliseconds=300), edits=0.25, groups=groups)
     return sketch.scenario(sketch.offers(jobs, within=3), sends={SinkFault.REFUSE: 0.1}, meddling=how)
 
 
@@ -311,6 +312,7 @@ def dead_letters(rng: random.Random) -> Scenario:
     how = Meddling(
         every=timedelta(milliseconds=400),
         verbs=(Verb.RETRY, Verb.RETRY, Verb.SKIP, Verb.CANCEL, Verb.SETTLE_SUCCEEDED),
+        edits=0.2,
     )
     faults = {SinkFault.REFUSE: 0.25, SinkFault.ERROR: 0.15}
     return sketch.scenario(sketch.offers(jobs, within=4), sends=faults, meddling=how)
