@@ -202,7 +202,7 @@ ROWS: Final = (
     ),
     Bug(
         "an edited message goes out under the number of the old one",
-        "verbs",
+        "recovery_probe",
         [Edit("penstock.domain.edits", "revision=row.revision + 1, open=False", "revision=row.revision + 1")],
     ),
     Bug(

@@ -159,7 +159,7 @@ def late_commits(rng: random.Random) -> Scenario:
 
 
 def recovery_probe(rng: random.Random) -> Scenario:
-    """Work that is out for a while, asked for when its holder or its executor falls silent."""
+    """Work that is out for a while, probed when its holder or executor falls silent, let go by hand."""
     sketch = Sketch(rng).lane(
         complete_on="reported",
         on_unknown=rng.choice(("requeue", "hold")),
@@ -169,7 +169,8 @@ def recovery_probe(rng: random.Random) -> Scenario:
         sketch.job(group=rng.choice("xy"), mode=rng.choice((Mode.BLOCK_ON_ERROR, Mode.IMMEDIATE)))
         for _ in range(rng.randint(6, 10))
     ]
-    return sketch.scenario(sketch.offers(jobs), nodes=rng.choice((2, 2, 3)))
+    how = Meddling(every=timedelta(milliseconds=500), verbs=(Verb.RELEASE, Verb.RETRY), edits=0.5)
+    return sketch.scenario(sketch.offers(jobs), nodes=rng.choice((2, 2, 3)), meddling=rng.choice((None, how)))
 
 
 def herd(rng: random.Random) -> Scenario:
