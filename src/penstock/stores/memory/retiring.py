@@ -31,11 +31,11 @@ def _dead_is_over(tables: Tables, ended: Ended, now: datetime) -> bool:
 
 def _drop(tables: Tables, arrival: int) -> None:
     """Forget a job; what operators did to it stays in the audit log."""
-    tables.history.pop(arrival, None)
-    dead = tables.dead.pop(arrival, None)
-    if dead is not None and (key := tables.key_of(dead.job)):
-        key.ended_at = dead.at
+    ended = tables.history.pop(arrival, None) or tables.dead.pop(arrival)
+    key = tables.key_of(ended.job)
     context = tables.contexts.pop(arrival)
+    if key is not None and context.key is not None:  # nobody can be told of a job that is gone
+        del tables.keys[ended.job.lane, context.key]
     del tables.by_id[context.id]
     tables.revisions.pop(arrival, None)
     tables.attempts = [attempt for attempt in tables.attempts if attempt.arrival != arrival]

@@ -152,6 +152,14 @@ class RetentionTests:
         assert max(dropped) <= 2
         assert dropped[-1] == 0
 
+    def test_the_key_of_a_dropped_job_is_free(self, store: Store) -> None:
+        """Whatever its `key_ttl`: there is no job left that it could name."""
+        put_lane(store, dead_retention="0s", key_ttl="24h")
+        before = in_state(store, JobState.DEAD, key="k")
+        store.retire(slice_rows=1_000)
+
+        assert enqueue(store, job(key="k")) != [before]
+
     def test_live_jobs_are_never_dropped(self, store: Store) -> None:
         """However long ago they came."""
         put_lane(store, retention="1d", dead_retention="0s", key_ttl="0s")
