@@ -12,7 +12,7 @@ ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup dev test lint format soak docs-generate requirements services clean
+.PHONY: help setup dev test lint format soak bench docs-generate requirements services clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ format: setup  ## let ruff repair what it can
 
 soak: setup services  ## the tests that take many minutes
 	$(BIN)/pytest -n 2 --dist loadfile -m soak --timeout 9000 $(ARGS)
+
+bench: setup services  ## the store against bare SQL, in ten minutes; ARGS=--full for hours
+	$(BIN)/python -m bench $(ARGS)
 
 docs-generate: setup  ## write the reference pages that come from code
 	$(BIN)/python tools/generate_docs.py
