@@ -25,8 +25,8 @@ POSTGRES_JOBS = """
     SELECT 7, {lane}, {mode}, 99, now() - interval '1 hour' + i * interval '1 us' + interval '{later}',
            '{name}' || i, {group}, '{payload}'
       FROM generate_series(0, {n} - 1) i"""
-# The first job of each blocked group is dead; the group's row says so. Groups were filled in turn, so the first
-# jobs of all groups have the lowest arrivals.
+# The first job of each blocked group is dead; the group's row says so. Groups were filled in turn, so the
+# first jobs of all groups have the lowest arrivals.
 _FIRSTS = "holds AND arrival < (SELECT min(arrival) FROM {jobs} WHERE holds) + {{blocked}}"
 POSTGRES_BLOCKED = f"""
     INSERT INTO penstock.dead (arrival, due_at, finished_at, lane, ord, seq, send, deferrals, keep, mode,
