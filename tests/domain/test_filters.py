@@ -49,6 +49,16 @@ def test_a_cursor_that_was_changed_is_refused(place: Position, data: st.DataObje
         _ = JobQuery(after=urlsafe_b64encode(raw).decode()).start
 
 
+@given(places)
+def test_a_cursor_has_one_spelling(place: Position) -> None:
+    cursor = JobQuery().cursor(place)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+ "
+
+    for other in [cursor[:-1] + letter for letter in letters if letter != cursor[-1]] + [f" {cursor}"]:
+        with pytest.raises(InvalidCursor):
+            _ = JobQuery(after=other).start
+
+
 def test_a_cursor_of_another_version_is_refused() -> None:
     cursor = seal((1, 2), of="list")
 

@@ -15,19 +15,20 @@ from penstock.errors import InvalidCursor
 
 VERSION: Final = 1
 MAX_LENGTH: Final = 200
+_DAMAGED: Final = "it is damaged; begin at the first page"
 
 
 def seal(place: tuple[int, ...], *, of: str) -> str:
     """Return the cursor of a place in a list; `of` says which list, filters and all."""
     body = ":".join(map(str, (VERSION, *place, _mark(of))))
-    return urlsafe_b64encode(f"{body}:{_mark(body)}".encode()).rstrip(b"=").decode()
+    return _spelt(f"{body}:{_mark(body)}".encode())
 
 
 def unseal(cursor: str, *, of: str, numbers: int) -> tuple[int, ...]:
     """Return the place that the cursor names in this list, or raise InvalidCursor."""
     body, _, check = _text(cursor).rpartition(":")
     if check != _mark(body):
-        raise InvalidCursor("it is damaged; begin at the first page")
+        raise InvalidCursor(_DAMAGED)
     version, *place, mark = body.split(":")
     if version != str(VERSION) or len(place) != numbers:
         raise InvalidCursor("it was made by another version of Penstock; begin at the first page")
@@ -40,9 +41,18 @@ def _text(cursor: str) -> str:
     if len(cursor) > MAX_LENGTH:
         raise InvalidCursor("it is too long to be one")
     try:
-        return urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
+        raw = urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
+        text = raw.decode("ascii")
     except (NotBase64, UnicodeError, ValueError):
-        raise InvalidCursor("it is damaged; begin at the first page") from None
+        raise InvalidCursor(_DAMAGED) from None
+    # Decoders pass over what is not Base64 and over the last bits: only one spelling is ours.
+    if _spelt(raw) != cursor:
+        raise InvalidCursor(_DAMAGED)
+    return text
+
+
+def _spelt(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def _mark(text: str) -> str:
