@@ -6,6 +6,7 @@ from the start. Every time in the model is hours away from now or now itself, so
 a call takes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -173,8 +174,15 @@ class View:
                 (a.attempt, a.send, self.name_of(a.epoch), a.node, a.outcome, a.error, self.hours(a.due_at))
                 for a in line.attempts
             ],
-            "audit": [(a.actor, a.action, a.before, a.after, a.reason) for a in line.audit],
+            "audit": [
+                (a.actor, a.action, _timeless(a.before), _timeless(a.after), a.reason) for a in line.audit
+            ],
         }
+
+
+def _timeless(value: str | None) -> str | None:
+    """An edit says when the job was due and will be."""
+    return None if value is None else re.sub(r'"run_at": "[^"]*"', '"run_at"', value)
 
 
 class DisagreementError(AssertionError):

@@ -43,7 +43,7 @@ EXPECTED: Final = {
     "LEASE_FAIR": {READY, GROUP_TENANT, ("groups", "groups_ready_tenants"), ("groups", "ctid")},
     "GROUP_TENANTS": {GROUP_TENANT},
     "GROUP_NOBODY": {READY},
-    "RUNS": {ROW, GROUP, ("jobs", "jobs_pkey"), CONTEXT},
+    "RUNS": {GROUP, ("jobs", "jobs_pkey"), CONTEXT},
     "SETTLE": {("claims", "claims_pkey")},
     "LOCKED_CLAIM": {("claims", "claims_pkey")},
     "LAPSED": {("claims", "claims_lease")},

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
+from penstock.domain.states import Verb
 from penstock.ports.store import Ask
 from penstock.stores.postgres.store import PostgresStore
 from penstock.stores.sql.store import SqlStore
@@ -80,6 +81,23 @@ def test_what_is_over_is_dropped_whole_and_no_more(store: SqlStore, db: psycopg.
     assert store.retire(slice_rows=100) == 2
     assert not any(f"{old:%Y%m%d}" in name for name in partitions(db, "history") | partitions(db, "contexts"))
     assert job_id in store.find([job_id])
+
+
+def test_dropped_history_no_longer_counts(store: SqlStore, db: psycopg.Connection) -> None:
+    """Nor does a partition stay that a crash left detached."""
+    old = TODAY - timedelta(days=3)
+    add_partition(db, "history", old, f"'{old} 00:00+00'", f"'{old + timedelta(days=1)} 00:00+00'")
+    gone = finish_one(store)
+    finish_one(store)
+    first = "(SELECT min(arrival) FROM penstock.history)"
+    db.execute(f"UPDATE penstock.history SET finished_at = %s WHERE arrival = {first}", [old])
+    db.execute(f"ALTER TABLE penstock.history DETACH PARTITION penstock.history_1_{old:%Y%m%d}")
+    store.retire(slice_rows=100)
+
+    assert list(store.counts().values()) == [1]
+    assert store.find([gone]) == {}
+    assert store.operate(Verb.CANCEL, [gone], actor="me", reason="test")[0].text == "no such job"
+    assert db.execute("SELECT to_regclass(%s)", [f"penstock.history_1_{old:%Y%m%d}"]).fetchall() == [(None,)]
 
 
 def test_a_context_outlives_the_rows_that_name_it(store: SqlStore, db: psycopg.Connection) -> None:

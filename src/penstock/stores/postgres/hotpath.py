@@ -191,9 +191,8 @@ class PostgresHotPath:
             if not leased:
                 return None
             epoch, groups = leased[0][0], [row[1] for row in leased]
-            rows = tx.cursor.execute(
-                sql.RUNS, params | {"epoch": epoch, "groups": groups, "run": ask.run}
-            ).fetchall()
+            held = _held(lane.id, groups, epoch) | _dead(leased)
+            rows = tx.cursor.execute(sql.RUNS, {**params, **held, "run": ask.run}).fetchall()
             if ask.run > 1 and rows and len(rows) < rows[0][-1]:
                 raise Moved  # what stands behind the missing job must not go before it
             found = {row[sql.GRP] for row in rows}
@@ -216,6 +215,12 @@ def _params(ask: Ask, lane: LaneRow) -> dict[str, Any]:
 
 def _held(lane: int, groups: Sequence[str], epoch: int) -> dict[str, Any]:
     return {"lane": lane, "groups": array("text", groups), "epoch": epoch}
+
+
+def _dead(leased: Sequence[Row]) -> dict[str, Any]:
+    """Return what each leased group has that is dead."""
+    sequences, arrivals = [row[2] for row in leased], [row[3] for row in leased]
+    return {"dead_seqs": array("int", sequences), "dead_arrivals": array("bigint", arrivals)}
 
 
 def _context_values(entry: Entry) -> tuple[Any, ...]:

@@ -25,6 +25,12 @@ IN_USE: Final = """
         OR EXISTS (SELECT FROM penstock.history WHERE arrival >= :low AND arrival < :high AND keep = :keep)
         OR EXISTS (SELECT FROM penstock.claims c CROSS JOIN LATERAL unnest(c.arrivals) a
                     WHERE a >= :low AND a < :high)"""
+DETACHED: Final = """
+    SELECT relname FROM pg_class WHERE relnamespace = 'penstock'::regnamespace AND relkind = 'r'
+       AND NOT relispartition AND relname ~ '^(history|attempts|contexts)_[0-9]+_[0-9]{8}$'
+     ORDER BY relname"""
+UNCOUNT: Final = sql.SQL("""
+    INSERT INTO penstock.count_deltas (lane, state, n) SELECT lane, state, -count(*) FROM {} GROUP BY 1, 2""")
 PARENTS: Final = ("history", "attempts", "contexts")
 _NAME: Final = re.compile(r"(history|attempts|contexts)_(\d+)_(\d{8})")
 _DAY_ONE: Final = date(2026, 1, 1)
@@ -35,17 +41,15 @@ def retire(db: PostgresDatabase) -> int:
     """Make the partitions of the days ahead and drop those that are over; return how many went."""
     db.single(lambda tx: tx.execute("SELECT penstock.prepare()"))
     today = db.read(lambda tx: tx.now).astimezone(UTC).date()
-    dropped = 0
     for parent in PARENTS:
-        rows = db.read(partial(_partitions, parent=parent))
-        for name, pending in rows:
+        for name, pending in db.read(partial(_partitions, parent=parent)):
             if _over(name, today) and (parent == "history" or not db.read(partial(_in_use, name=name))):
-                gone = db.single(partial(_drop, parent=parent, name=name, finish=pending))
-                if gone and parent == "contexts":
-                    low, high = _arrivals(name)
-                    db.write(partial(forget_revisions, low=low, high=high))
-                dropped += gone
-    return dropped
+                db.single(partial(_detach, parent=parent, name=name, finish=pending))
+    # Apart from detaching, so that a crash between the two leaves nothing behind.
+    detached = db.read(lambda tx: [row[0] for row in tx.fetch(DETACHED)])
+    for name in detached:
+        db.write(partial(_drop, name=name))
+    return len(detached)
 
 
 def _partitions(tx: PostgresTx, parent: str) -> list[Row]:
@@ -78,8 +82,8 @@ def _arrivals(name: str) -> tuple[int, int]:
     return (first - _DAY_ONE).days * _PER_DAY, (end - _DAY_ONE).days * _PER_DAY
 
 
-def _drop(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> int:
-    """Detach and drop one partition; 0 = somebody still uses it, next time."""
+def _detach(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> None:
+    """Detach one partition, unless somebody still uses it: then next time."""
     how = sql.SQL("FINALIZE") if finish else sql.SQL("CONCURRENTLY")
     detach = sql.SQL("ALTER TABLE {} DETACH PARTITION {} {}").format(
         sql.Identifier("penstock", parent), sql.Identifier("penstock", name), how
@@ -87,11 +91,17 @@ def _drop(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> int:
     tx.connection.execute("SET statement_timeout = '5s'")
     try:
         tx.connection.execute(detach, prepare=False)
-        tx.connection.execute(
-            sql.SQL("DROP TABLE {}").format(sql.Identifier("penstock", name)), prepare=False
-        )
     except (pg.QueryCanceled, pg.LockNotAvailable):
-        return 0
+        pass
     finally:
         tx.connection.execute("RESET statement_timeout")
-    return 1
+
+
+def _drop(tx: PostgresTx, name: str) -> None:
+    """Drop one detached partition; what it held no longer counts."""
+    if name.startswith("history"):
+        tx.connection.execute(UNCOUNT.format(sql.Identifier("penstock", name)), prepare=False)
+    if name.startswith("contexts"):
+        low, high = _arrivals(name)
+        forget_revisions(tx, low=low, high=high)
+    tx.connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("penstock", name)), prepare=False)

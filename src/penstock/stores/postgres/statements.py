@@ -146,7 +146,7 @@ _READY: Final = """lane = %(lane)s::int AND claim IS NULL AND NOT paused AND nex
 _LEASE: Final = """
     WITH k AS MATERIALIZED (SELECT nextval('penstock.epochs') AS id){picks}
     UPDATE penstock.groups SET claim = (SELECT id FROM k), next_at = NULL
-     WHERE claim IS NULL AND ctid = ANY(ARRAY({pick})) RETURNING claim, grp"""
+     WHERE claim IS NULL AND ctid = ANY(ARRAY({pick})) RETURNING claim, grp, dead_seq, dead_arrival"""
 LEASE: Final = _LEASE.format(
     picks="",
     pick=f"""
@@ -160,12 +160,13 @@ LEASE_FAIR: Final = _LEASE.format(
     pick=_FAIR_ROWS,
 )
 # The first jobs of each leased group as far as they may go one after the other: domain/ordering.py's run(), in SQL.
+# What is dead in a group cannot change once its row is ours, so the lease has told it.
 # A job that an operator or a report moves at the same moment is waited for and then not taken: `wanted` tells.
 RUNS: Final = f"""
     WITH f AS MATERIALIZED (
-        SELECT h.arrival FROM unnest(%(groups)s::text[]) k(grp)
-         CROSS JOIN LATERAL (SELECT dead_seq, dead_arrival FROM penstock.groups b
-                WHERE b.lane = %(lane)s::int AND b.grp = k.grp OFFSET 0) b
+        SELECT h.arrival
+          FROM unnest(%(groups)s::text[], %(dead_seqs)s::int[], %(dead_arrivals)s::bigint[])
+            b(grp, dead_seq, dead_arrival)
          CROSS JOIN LATERAL (
           SELECT y.arrival FROM (
             SELECT q.arrival, bool_and(q.state = 1 AND q.due_at <= now() + %(ahead)s::interval
@@ -173,7 +174,7 @@ RUNS: Final = f"""
                   < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival)))
                 OVER (ORDER BY q.ord, q.arrival) AS ok
               FROM (SELECT j.arrival, j.ord, j.state, j.due_at, j.mode FROM penstock.jobs j
-                     WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds
+                     WHERE j.lane = %(lane)s::int AND j.grp = b.grp AND j.holds
                      ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT %(run)s::int) q) y WHERE y.ok) h),
     d AS (DELETE FROM penstock.jobs WHERE arrival = ANY(ARRAY(SELECT arrival FROM f)) RETURNING *),
     c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
