@@ -58,3 +58,27 @@ def test_a_version_is_whole() -> None:
     made = version(row(S.PENDING, revision=4), SAID, Edit(headers="{}"), at=NOW, actor="ann")
 
     assert made == (5, NOW, "ann", "old", "{}", "http://a/")
+
+
+def test_an_edit_of_nothing_is_refused() -> None:
+    assert refusal(S.PENDING, Edit(), SAID, replay=False) == "there is nothing to change"
+
+
+def test_a_message_that_is_missing_cannot_be_edited_but_its_time_can() -> None:
+    assert "missing" in str(refusal(S.HELD, Edit(payload="x"), None, replay=False))
+    assert refusal(S.HELD, Edit(run_at=NOW), None, replay=False) is None
+
+
+def test_facts_hold_hashes_and_no_payload() -> None:
+    edit = Edit(payload="new", headers=None, target="http://b/", run_at=NOW + timedelta(hours=1))
+    said = json.loads(facts(row(S.PENDING), SAID, edit))
+
+    assert said["payload"].startswith("sha256:")
+    assert (said["headers"], said["target"], said["run_at"]) == (None, "http://a/", NOW.isoformat())
+    assert json.loads(facts(row(S.PENDING), None, Edit(payload="new")))["payload"] is None
+
+
+def test_a_version_keeps_what_the_edit_leaves() -> None:
+    made = version(row(S.PENDING, revision=2), SAID, Edit(payload="new"), at=NOW, actor="me")
+
+    assert (made.revision, made.actor, made.payload, made.target) == (3, "me", "new", "http://a/")
