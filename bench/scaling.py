@@ -21,7 +21,7 @@ from tests.plans.counting import STEP, touched
 
 BACKLOGS = (10_000, 100_000, 1_000_000)
 PLAIN_BATCH, PLAIN_TURNS = 250, 12
-GROUP_BATCH, GROUP_TURNS = 20, 12
+GROUP_BATCH, GROUP_TURNS = 50, 6
 WARM_UP = 2
 
 
@@ -69,6 +69,7 @@ def _turns(place: Place, store: SqlStore, kind: str) -> Costs:
     store.lanes()
     for _ in range(WARM_UP):
         store.settle(_full(take(ask), batch))
+    place.tidy(store)
     costs = Costs()
     meter = _pages if isinstance(place, PostgresPlace) else _steps
 
