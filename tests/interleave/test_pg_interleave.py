@@ -9,8 +9,8 @@ from tests.conftest import PgServer
 from tests.interleave.scenarios import SCENARIOS
 from tests.interleave.world import Bench, Scenario, bench
 
-SEEDS = 13
-SOAK_SEEDS = 1_000
+SEEDS = 12
+SOAK_SEEDS = 500
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +33,12 @@ def by_name(scenario: Scenario) -> str:
 def test_every_interleaving_keeps_the_promises(pg18_bench: Bench, scenario: Scenario) -> None:
     for seed in seeds(SEEDS):
         pg18_bench.play(scenario, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [15, 18])
+def test_many_interleavings_keep_the_promises(pg_server: PgServer, version: int) -> None:
+    with bench(pg_server(version)) as made:
+        for scenario in SCENARIOS:
+            for seed in seeds(SOAK_SEEDS):
+                made.play(scenario, seed)

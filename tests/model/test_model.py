@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,9 +23,17 @@ from tests.model.databases import empty, quick, restarted
 from tests.model.machine import LANES, StoreMachine
 from tests.servers import Server
 
-# What fits 40 s of `make test` on two cores; HYPOTHESIS_PROFILE=soak plays the long one by hand.
-EXAMPLES = {"default": 100, "soak": 5_000}
-STEPS = 40
+
+class Profile(NamedTuple):
+    """How much is played, and after how many calls everything is looked at."""
+
+    examples: int
+    steps: int
+    look_every: int
+
+
+# The first is what fits 40 s of `make test` on two cores; HYPOTHESIS_PROFILE=soak plays the other by hand.
+PROFILES = {"default": Profile(150, 40, look_every=3), "soak": Profile(5_000, 60, look_every=1)}
 ANY_LOAD = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 OpenStores = Callable[[], Mapping[str, Store]]
 
@@ -71,21 +79,26 @@ def patient(hot: PostgresHotPath) -> PostgresHotPath:
     return hot
 
 
-def play(server: Server, profile: str) -> None:
-    chosen: dict[str, Any] = {"max_examples": EXAMPLES[profile], "stateful_step_count": STEPS}
+def play(server: Server, profile: Profile) -> None:
     with three_stores(server) as open_stores:
         run_state_machine_as_test(
-            lambda: StoreMachine(open_stores),
-            settings=settings(deadline=None, suppress_health_check=ANY_LOAD, print_blob=True, **chosen),
+            lambda: StoreMachine(open_stores, look_every=profile.look_every),
+            settings=settings(
+                max_examples=profile.examples,
+                stateful_step_count=profile.steps,
+                deadline=None,
+                suppress_health_check=ANY_LOAD,
+                print_blob=True,
+            ),
         )
 
 
 @pytest.mark.timeout(900)  # what fails is made small first, and that takes minutes
 def test_nobody_can_tell_the_stores_apart(pg_server: PgServer) -> None:
-    play(pg_server(18), os.environ.get("HYPOTHESIS_PROFILE", "default"))
+    play(pg_server(18), PROFILES[os.environ.get("HYPOTHESIS_PROFILE", "default")])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("version", [15, 18])
 def test_nobody_can_tell_the_stores_apart_for_long(version: int, pg_server: PgServer) -> None:
-    play(pg_server(version), "soak")
+    play(pg_server(version), PROFILES["soak"])

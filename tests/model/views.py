@@ -38,6 +38,9 @@ class View:
     # -- what the model says in the store's words
 
     def by_arrival(self, outcomes: Mapping[str, Outcome]) -> dict[int, Outcome]:
+        missing = [id_ for id_ in outcomes if id_ not in self.ids.values()]
+        if missing:
+            self.jobs(missing)
         arrivals = {id_: arrival for arrival, id_ in self.ids.items()}
         return {arrivals[id_]: outcome for id_, outcome in outcomes.items()}
 
