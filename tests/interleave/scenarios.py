@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from penstock.domain.job import Claim, NewJob
+from penstock.domain.job import Claim, Enqueued, NewJob
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Dispatched, Failed, Lapsed, Outcome, Running, Succeeded
 from penstock.domain.states import Effect, JobState, Reason, Verb
+from penstock.errors import InvalidJob
 from penstock.ports.store import Report, Reported
 from penstock.stores.sql import housekeeping
 from penstock.stores.sql.enqueue import enqueue
@@ -492,6 +493,30 @@ def two_callers_have_one_key(world: World) -> Acts:
     assert "a" not in made or not gives_up
 
 
+def a_caller_repeats_himself(world: World) -> Acts:
+    """The reply is late and he says it all again, id and key; a third one took the id by mistake."""
+    said = job(id="a", key="k", payload="1")
+    answers: list[Any] = []
+
+    def repeat(world: World, store: SqlStore) -> None:
+        answers.extend(store.enqueue([said]))
+        world.known = ["a"]
+
+    wrong = job(id="a", key="l")
+    third: list[Any] = []
+    mistaken = calls("enqueues by mistake", lambda store: third.extend(store.enqueue([wrong])))
+    yield [named("enqueues", repeat), named("enqueues again", repeat), mistaken]
+    [kept] = world.plain.find(["a"]).values()
+    assert kept.context is not None
+    others = answers if kept.context.key == "l" else third
+    assert [type(answer) for answer in others] == [InvalidJob] * len(others)
+    if kept.context.key == "k":
+        assert sorted(answers) == [Enqueued("a"), Enqueued("a", duplicate=True)]
+    [free] = world.plain.enqueue([job(key="l" if kept.context.key == "k" else "k")])
+    assert isinstance(free, Enqueued)
+    assert not free.duplicate
+
+
 def two_callers_find_a_key_free(world: World) -> Acts:
     """The time of a key is over: one of them has it now, the other learns of the new job."""
     world.enqueue(job(id="old", key="k"))
@@ -550,6 +575,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     a_job_expires_while_it_is_claimed,
     a_cancel_meets_a_claim,
     two_callers_have_one_key,
+    a_caller_repeats_himself,
     two_callers_find_a_key_free,
     tenants_are_served_by_two,
     groups_of_tenants_are_served_by_two,

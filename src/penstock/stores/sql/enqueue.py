@@ -23,13 +23,14 @@ Answer = Enqueued | PenstockError
 Key = tuple[int, str]
 LANES = "SELECT id, name, mode, keep FROM penstock.lanes WHERE name = ANY(:names)"
 NAMES = "SELECT name FROM penstock.lanes"
-KNOWN_IDS = "SELECT id FROM penstock.contexts WHERE id = ANY(:ids)"
+KNOWN_IDS = "SELECT id, lane, key FROM penstock.contexts WHERE id = ANY(:ids)"
 KEY_TTLS = "SELECT id, key_ttl FROM penstock.lanes WHERE id = ANY(:lanes)"
 KEYS = "SELECT lane, key, id, hash FROM penstock.keys WHERE key = ANY(:keys) AND lane = ANY(:lanes)"
 PAYLOADS = "SELECT id, payload FROM penstock.contexts WHERE id = ANY(:ids)"
 TAKE_KEY = """
     UPDATE penstock.keys SET id = :id, hash = :hash, created_at = :now
      WHERE lane = :lane AND key = :key AND id = :owner"""
+GIVE_BACK = "DELETE FROM penstock.keys WHERE lane = :lane AND key = :key AND id = :id"
 KEY_COLUMNS = ("lane", "key", "id", "hash", "created_at")
 
 
@@ -60,7 +61,7 @@ def enqueue(tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str]
         _own_keys(tx, keyed, entries, answers)
     new = hot.insert_contexts(tx, list(entries.values())) if entries else set()
     for index, entry in entries.items():
-        answers[index] = Enqueued(entry.id) if entry.id in new else _id_taken(entry.id)
+        answers[index] = Enqueued(entry.id) if entry.id in new else _lost(tx, entry)
     return [answers[index] for index in range(len(jobs))]
 
 
@@ -86,6 +87,13 @@ def _id_taken(id_: str) -> InvalidJob:
     return InvalidJob("id", f"there is a job {id_} already")
 
 
+def _lost(tx: Tx, entry: Entry) -> InvalidJob:
+    """Refuse a job whose id somebody else took at the same moment; its key was taken for nothing."""
+    if entry.job.key is not None:
+        tx.execute(GIVE_BACK, lane=entry.lane.id, key=entry.job.key, id=entry.id)
+    return _id_taken(entry.id)
+
+
 def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answer]) -> None:
     """Refuse ids that callers chose and that are taken, in the store or earlier in this batch.
 
@@ -94,7 +102,11 @@ def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answ
     given = [entry.id for entry in entries.values() if entry.job.id is not None]
     if not given:
         return
-    known = {row[0] for row in tx.fetch(KNOWN_IDS, ids=given)}
+    known = _known(tx, given)
+    # Made since the keys were looked at, by somebody who says the same.
+    twins = {key: indexes for key, indexes in _by_key(entries).items() if key in known.values()}
+    if twins:
+        _answer_owned(tx, twins, entries, answers)
     brought: set[Key] = set()
     for index, entry in list(entries.items()):
         key = None if entry.job.key is None else (entry.lane.id, entry.job.key)
@@ -105,7 +117,14 @@ def _refuse_known_ids(tx: Tx, entries: dict[int, Entry], answers: dict[int, Answ
             del entries[index]
         elif key is not None:
             brought.add(key)
-        known.add(entry.id)
+        known.setdefault(entry.id, None)
+
+
+def _known(tx: Tx, ids: Sequence[str]) -> dict[str, Key | None]:
+    """Return those of these ids that are taken, each with the key that its job brought."""
+    return {
+        id_: None if key is None else (lane, key) for id_, lane, key in tx.fetch(KNOWN_IDS, ids=list(ids))
+    }
 
 
 def _by_key(entries: dict[int, Entry]) -> dict[Key, list[int]]:
@@ -141,9 +160,13 @@ def _own_keys(
         key: Owner(entries[i].id, payload_hash(entries[i].job.payload)) for key, i in sorted(firsts.items())
     }
     found = _whose(tx, wanted)
+    chosen = [entries[i].id for i in firsts.values() if entries[i].job.id is not None]
+    # Made by somebody whose key we waited for: if it has this key too, he said what we say now.
+    twins = _known(tx, chosen) if chosen else {}
     for key, first in firsts.items():
+        mine = found[key].id == entries[first].id and twins.get(entries[first].id) != key
         for index in keyed[key]:
-            if index in entries and (index != first or entries[index].id != found[key].id):
+            if index in entries and not (mine and index == first):
                 answers[index] = _taken(entries.pop(index), found[key])
 
 
