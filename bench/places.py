@@ -27,17 +27,20 @@ from tests.servers import Server, running_server
 HISTORY_SLICE = 250_000
 
 
-def server_cpu(postmaster: int) -> float:
-    """Return the CPU seconds of a process and its children, those that ended included."""
+def server_cpu(postmaster: int, database: str = "") -> float:
+    """Return the CPU seconds of a server with all its processes, or of those that serve one database."""
     ticks = 0
-    for file in Path("/proc").glob("[0-9]*/stat"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            fields = file.read_text().rpartition(")")[2].split()
-            times = [int(field) for field in fields[11:15]]
-            if int(file.parent.name) == postmaster:
-                ticks += sum(times)
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            own, ended = ([int(field) for field in fields[at : at + 2]] for at in (11, 13))
+            if database:
+                served = f" {database} " in (folder / "cmdline").read_text()
+                ticks += sum(own) if served and int(fields[1]) == postmaster else 0
+            elif int(folder.name) == postmaster:
+                ticks += sum(own) + sum(ended)
             elif int(fields[1]) == postmaster:
-                ticks += times[0] + times[1]
+                ticks += sum(own)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -60,9 +63,10 @@ class PostgresPlace:
     def name(self) -> str:
         return f"PostgreSQL {self.server.version}"
 
-    def cpu(self) -> float:
-        """Return the seconds of CPU the server has used, with all its processes."""
-        return server_cpu(int((self.server.data_dir / "postmaster.pid").read_text().split()[0]))
+    def cpu(self, target: str = "") -> float:
+        """Return the CPU seconds the server has used, for one database while somebody is connected to it."""
+        postmaster = (self.server.data_dir / "postmaster.pid").read_text().split()[0]
+        return server_cpu(int(postmaster), target.rpartition("/")[2])
 
     @contextmanager
     def copy(self, backlog: Backlog, history: int = 0) -> Iterator[str]:
@@ -132,8 +136,8 @@ def _postgres_statements(number: int, backlog: Backlog, history: int) -> Iterato
             **common, mode=0, later="1 day", name="f", group="NULL", n=backlog.future
         )
     if backlog.groups:
-        group = f"'group-' || lpad((i % {backlog.groups})::text, 8, '0')"
-        jobs = backlog.groups * backlog.per_group
+        which = f"i / {backlog.per_group}" if backlog.together else f"i % {backlog.groups}"
+        group, jobs = f"'group-' || lpad(({which})::text, 8, '0')", backlog.groups * backlog.per_group
         yield shapes.POSTGRES_JOBS.format(**common, mode=2, later="0", name="g", group=group, n=jobs)
     if backlog.blocked:
         yield shapes.POSTGRES_BLOCKED.format(blocked=backlog.blocked)
@@ -153,7 +157,7 @@ class SqlitePlace:
     def name(self) -> str:
         return "SQLite"
 
-    def cpu(self) -> float:
+    def cpu(self, target: str = "") -> float:  # noqa: ARG002
         """Return nothing: there is no server."""
         return 0.0
 
@@ -212,8 +216,8 @@ def _sqlite_statements(number: int, backlog: Backlog, history: int) -> Iterator[
         day = 86_400_000_000
         yield shapes.SQLITE_JOBS.format(**common, mode=0, later=day, name="f", group="NULL", n=backlog.future)
     if backlog.groups:
-        group = f"printf('group-%08d', i % {backlog.groups})"
-        jobs = backlog.groups * backlog.per_group
+        which = f"i / {backlog.per_group}" if backlog.together else f"i % {backlog.groups}"
+        group, jobs = f"printf('group-%08d', {which})", backlog.groups * backlog.per_group
         yield shapes.SQLITE_JOBS.format(**common, mode=2, later=0, name="g", group=group, n=jobs)
     if backlog.blocked:
         yield from (s.format(blocked=backlog.blocked, now=now) for s in shapes.SQLITE_BLOCKED)

@@ -3,13 +3,13 @@
 No fairness, no hints, no leases to renew, no outcome but success, and rows stay tuples.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import psycopg
 
-from bench.shapes import LANE
+from bench.record import Spent
+from bench.shapes import LANE, Batches
 from penstock.stores.postgres.database import SETTINGS
 from penstock.stores.sql.rows import CONTEXT_COLUMNS
 
@@ -72,26 +72,25 @@ def turns(target: str, node: int, batch: int) -> Iterator[int]:
             yield len(rows)
 
 
-def insert_arrays(target: str, batches: list[tuple[list[str], list[str]]]) -> float:
-    """Enqueue by one INSERT of arrays per batch; return the seconds it took."""
+def insert_arrays(target: str, batches: Batches, spent: Spent) -> None:
+    """Enqueue by one INSERT of arrays per batch."""
     with closing(connect(target)) as connection:
         lane = lane_number(connection)
-        started = time.perf_counter()
         for ids, payloads in batches:
-            connection.execute(INSERT, (lane, ids, payloads))
-        return time.perf_counter() - started
+            with spent:
+                connection.execute(INSERT, (lane, ids, payloads))
+        spent.end()
 
 
-def copy(target: str, batches: list[tuple[list[str], list[str]]], *, flat: bool = False) -> float:
-    """Enqueue by one COPY per batch, or fill a table without indexes and triggers; return the seconds."""
+def copy(target: str, batches: Batches, spent: Spent, *, flat: bool = False) -> None:
+    """Enqueue by one COPY per batch, or fill a table without indexes and triggers."""
     with closing(connect(target)) as connection:
         lane = lane_number(connection)
         if flat:
             connection.execute(FLAT)
         statement = f"COPY {'public.flat' if flat else 'penstock.contexts'} {COLUMNS} FROM STDIN"
-        started = time.perf_counter()
         for ids, payloads in batches:
-            with connection.cursor() as cursor, cursor.copy(statement.encode()) as rows:
+            with spent, connection.cursor() as cursor, cursor.copy(statement.encode()) as rows:
                 for id_, payload in zip(ids, payloads, strict=True):
                     rows.write_row((7, lane, 0, 99, id_, payload))
-        return time.perf_counter() - started
+        spent.end()

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
-from bench.shapes import LANE
+from bench.record import Spent
+from bench.shapes import LANE, Batches
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sqlite.database import PRAGMAS
 
@@ -80,15 +81,15 @@ def _turn(connection: sqlite3.Connection, lane: int, node: int, batch: int) -> i
     return len(rows)
 
 
-def insert_many(target: str, batches: list[tuple[list[str], list[str]]]) -> float:
-    """Enqueue by one executemany per batch; return the seconds it took."""
+def insert_many(target: str, batches: Batches, spent: Spent) -> None:
+    """Enqueue by one executemany per batch."""
     with closing(connect(target)) as connection:
         lane = lane_number(connection)
-        started = time.perf_counter()
         for ids, payloads in batches:
-            now = time.time_ns() // 1000
-            rows = [(lane, now, now, id_, payload) for id_, payload in zip(ids, payloads, strict=True)]
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(INSERT, rows)
-            connection.execute("COMMIT")
-        return time.perf_counter() - started
+            with spent:
+                now = time.time_ns() // 1000
+                rows = [(lane, now, now, id_, payload) for id_, payload in zip(ids, payloads, strict=True)]
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(INSERT, rows)
+                connection.execute("COMMIT")
+        spent.end()

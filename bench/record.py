@@ -13,6 +13,36 @@ from bench import machine
 RESULTS = Path(__file__).parent / "results"
 
 
+@dataclass(slots=True)
+class Spent:
+    """Seconds and CPU seconds, of this process and of the server, over the times it was entered.
+
+    The first few are left out: a connection has to be made, and a server to get to know it.
+    """
+
+    server_cpu: Callable[[], float]
+    skip: int = 5
+    times: int = 0
+    wall: float = 0.0
+    cpu: float = 0.0
+    server: float = 0.0
+
+    def __enter__(self) -> None:
+        if self.times == self.skip:
+            self.wall, self.cpu, self.server = 0.0, 0.0, -self.server_cpu()
+        self.times += 1
+        self.wall -= time.perf_counter()
+        self.cpu -= time.process_time()
+
+    def __exit__(self, *error: object) -> None:
+        self.wall += time.perf_counter()
+        self.cpu += time.process_time()
+
+    def end(self) -> None:
+        """Read the server's clock once more."""
+        self.server += self.server_cpu()
+
+
 @dataclass
 class Verdict:
     """One line of the table: a number and the least or most it may be."""

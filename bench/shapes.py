@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 PAYLOAD = '{"order": "' + "x" * 180 + '"}'
 LANE = "bench"
+Batches = list[tuple[list[str], list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Due jobs without order, groups of so many ordered jobs, future jobs, finished jobs.
+    """Due jobs without order, groups of so many ordered jobs, future jobs.
 
-    Of the groups the first `blocked` have a dead head; they are the oldest.
+    Groups were enqueued one after the other (`together`), or one job of each in turn. Of those in turn the
+    first `blocked` have a dead head; they are the oldest.
     """
 
     plain: int = 0
@@ -18,6 +20,7 @@ class Backlog:
     per_group: int = 0
     blocked: int = 0
     future: int = 0
+    together: bool = False
 
 
 POSTGRES_JOBS = """

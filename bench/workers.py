@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from bench import raw_pg, raw_sqlite
@@ -34,11 +33,11 @@ class Task:
 
 @dataclass(slots=True)
 class Sent:
-    """One run of a group: when it was claimed, when its settle began, and its jobs in order."""
+    """One claim of groups: when it was there, when its settle began, and its jobs in order."""
 
-    group: str
     claimed: float
     settled: float
+    groups: list[str]
     arrivals: list[int]
 
 
@@ -115,19 +114,11 @@ def _by_store(task: Task, node: int, report: Report) -> Iterator[int]:
                 continue
             claimed = time.monotonic()
             if task.run is not None:
-                _note(report, claim.jobs, claimed)
+                jobs = [job for job, _ in claim.jobs]
+                groups, arrivals = [job.grp or "" for job in jobs], [job.arrival for job in jobs]
+                report.sent.append(Sent(claimed, time.monotonic(), groups, arrivals))
             store.settle(claim)
             yield len(claim.jobs)
-
-
-def _note(report: Report, jobs: Any, claimed: float) -> None:  # noqa: ANN401
-    last = None
-    settled = time.monotonic()
-    for job, _ in jobs:
-        if job.grp != last:
-            report.sent.append(Sent(job.grp, claimed, settled, []))
-            last = job.grp
-        report.sent[-1].arrivals.append(job.arrival)
 
 
 def _by_hand(task: Task, node: int, report: Report) -> Iterator[int]:  # noqa: ARG001
@@ -140,14 +131,13 @@ TURNS: dict[str, Callable[[Task, int, Report], Iterator[int]]] = {"store": _by_s
 
 def disorder(reports: list[Report]) -> int:
     """Count jobs that were sent before a predecessor of their group, or while it was in flight."""
-    groups: dict[str, list[Sent]] = {}
-    for report in reports:
-        for sent in report.sent:
-            groups.setdefault(sent.group, []).append(sent)
+    last: dict[str, tuple[int, float]] = {}
     bad = 0
-    for runs in groups.values():
-        runs.sort(key=lambda sent: sent.claimed)
-        order = [arrival for sent in runs for arrival in sent.arrivals]
-        bad += sum(1 for a, b in pairwise(order) if a >= b)
-        bad += sum(1 for a, b in pairwise(runs) if b.claimed < a.settled)
+    for sent in sorted((sent for report in reports for sent in report.sent), key=lambda sent: sent.claimed):
+        ended = {}
+        for group, arrival in zip(sent.groups, sent.arrivals, strict=True):
+            before, settled = ended.get(group) or last.get(group, (-1, 0.0))
+            bad += arrival <= before or sent.claimed < settled
+            ended[group] = (arrival, 0.0)
+        last |= {group: (arrival, sent.settled) for group, (arrival, _) in ended.items()}
     return bad
