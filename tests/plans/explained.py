@@ -89,8 +89,8 @@ class Spy:
             [[[explained]]] = plain.execute(call.encode(), values).fetchall()
             plain.execute("ROLLBACK TO plan")
             self.seen.append(Seen(query, plan, tuple(_scans(explained["Plan"]))))
-        plain.execute("ROLLBACK TO spy" if inside else "ROLLBACK")
         plain.execute("DEALLOCATE spied")
+        plain.execute("ROLLBACK TO spy" if inside else "ROLLBACK")
 
 
 def _scans(node: dict[str, Any]) -> Iterator[Scan]:

@@ -22,6 +22,7 @@ from penstock.domain.job import Live
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
+from penstock.stores.postgres.copying import copy_sql, rows_text
 from penstock.stores.sql.database import Row
 
 T = TypeVar("T")
@@ -108,6 +109,14 @@ class PostgresTx:
                 for name, column in zip(columns, zip(*rows, strict=True), strict=True)
             ]
             self.cursor.execute(insert_sql(table, tuple(columns), on_conflict), arrays)
+
+    def copy(
+        self, table: str, kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]], *, unique: str
+    ) -> None:
+        """Append rows, given by their columns, by COPY."""
+        names, text = rows_text(kinds, columns, unique)
+        with self.cursor.copy(copy_sql(table, names)) as copy:
+            copy.write(text)
 
     def script(self, sql: str) -> None:
         """Run several statements."""

@@ -46,12 +46,14 @@ class PostgresHotPath:
 
     def insert_contexts(self, tx: PostgresTx, entries: Sequence[Entry]) -> set[str]:
         """Append contexts; the trigger writes live rows, wakes and counter deltas."""
-        columns = zip(*map(_context_values, entries), strict=True)
-        arrays = [array(kind, column) for kind, column in zip(sql.ENQUEUED_KINDS, columns, strict=True)]
+        columns = dict(zip(sql.ENQUEUED, zip(*map(_context_values, entries), strict=True), strict=True))
         if any(entry.job.id is not None for entry in entries):
-            return {row[0] for row in tx.cursor.execute(sql.ENQUEUE_CHOSEN, arrays).fetchall()}
+            arrays = [array(sql.ENQUEUED[name], column) for name, column in columns.items()]
+            return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, arrays).fetchall()}
+        if any(run_at is not None for run_at in columns["run_at"]):
+            columns["run_at"] = tuple(run_at or tx.now for run_at in columns["run_at"])
         try:
-            tx.cursor.execute(sql.ENQUEUE, arrays)
+            tx.copy("contexts", sql.ENQUEUED, columns, unique="id")
         except pg.UniqueViolation as error:  # a process was forked and both draw the same ids: draw others
             raise pg.SerializationFailure("an id was drawn twice") from error
         return {entry.id for entry in entries}

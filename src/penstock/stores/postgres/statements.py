@@ -105,14 +105,14 @@ _ENQUEUED: Final = (
     ("key", "text"), ("target", "text"), ("headers", "text"), ("pool", "text"), ("entity", "text"),
     ("version", "text"), ("event", "text"), ("correlation", "text"), ("payload", "text"),
 )  # fmt: skip
-ENQUEUED_KINDS: Final = tuple(kind for _, kind in _ENQUEUED)
-_NAMES: Final = ", ".join(name for name, _ in _ENQUEUED)
+ENQUEUED: Final = dict(_ENQUEUED)
+_NAMES: Final = ", ".join(ENQUEUED)
 _VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
-# Ids that are ours are new; looking out for a conflict on each would cost the server a quarter more.
+# Where a caller chose the ids they may be taken; our own are new and go by COPY.
 ENQUEUE: Final = f"""
     INSERT INTO penstock.contexts ({_NAMES})
-    SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for _, kind in _ENQUEUED)}) u({_NAMES})"""
-ENQUEUE_CHOSEN: Final = f"{ENQUEUE} ON CONFLICT DO NOTHING RETURNING id"
+    SELECT {_VALUES} FROM unnest({", ".join(f"%s::{kind}[]" for kind in ENQUEUED.values())}) u({_NAMES})
+    ON CONFLICT DO NOTHING RETURNING id"""
 
 # Wakes become groups' next_at. least() makes this commute with a settle that runs at the same time: a mark may be
 # too early, which costs one look, but never too late. What it says of blocking comes from its own snapshot, and

@@ -219,15 +219,24 @@ END $$;
 CREATE TRIGGER lanes_prepare AFTER INSERT OR UPDATE OF retention ON penstock.lanes
   FOR EACH ROW EXECUTE FUNCTION penstock.lane_prepared();
 
--- The way in: whoever inserts contexts, by INSERT or COPY, has enqueued. Appends only; locks nothing shared.
+-- The way in: whoever inserts contexts, by INSERT or COPY, has enqueued. Appends only; nobody waits for anybody.
 CREATE FUNCTION penstock.enqueued() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE home record;
 BEGIN
   INSERT INTO penstock.jobs (arrival, lane, keep, mode, ord, grp, tenant, due_at, start_by, max_attempts, holds)
   SELECT arrival, lane, keep, mode, sequence, CASE WHEN mode <> 0 THEN coalesce(message_group, 'default') END,
          tenant, run_at, start_by, max_attempts, mode <> 0 FROM added;
   INSERT INTO penstock.wakes (lane, grp)
   SELECT DISTINCT lane, coalesce(message_group, 'default') COLLATE "C" FROM added WHERE mode <> 0;
-  INSERT INTO penstock.count_deltas (lane, state, n) SELECT lane, 1, count(*) FROM added GROUP BY lane;
+  FOR home IN SELECT lane, count(*) AS n FROM added GROUP BY lane LOOP
+    -- Callers never wait for each other here: the lock is shared. It keeps the lane from being deleted until they
+    -- are done; one that was deleted since they read it is refused, and the call is made again.
+    PERFORM pg_advisory_xact_lock_shared(7071, home.lane);
+    IF NOT EXISTS (SELECT FROM penstock.lanes l WHERE l.id = home.lane) THEN
+      RAISE EXCEPTION 'penstock: unknown lane: it was deleted just now' USING ERRCODE = 'serialization_failure';
+    END IF;
+    INSERT INTO penstock.count_deltas (lane, state, n) VALUES (home.lane, 1, home.n);
+  END LOOP;
   RETURN NULL;
 END $$;
 CREATE TRIGGER contexts_enqueued AFTER INSERT ON penstock.contexts REFERENCING NEW TABLE AS added
@@ -239,6 +248,10 @@ SELECT setval('penstock.arrivals', penstock.arrival_floor((now() AT TIME ZONE 'U
 -- A lane goes only when nothing of it is left to be done; its history stays until it is old.
 CREATE FUNCTION penstock.lane_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF NOT pg_try_advisory_xact_lock(7071, OLD.id) THEN
+    RAISE EXCEPTION 'penstock: somebody is enqueuing into lane "%" just now: try again', OLD.name
+      USING ERRCODE = 'restrict_violation';
+  END IF;
   IF EXISTS (SELECT FROM penstock.jobs WHERE lane = OLD.id) OR EXISTS (SELECT FROM penstock.claims WHERE lane = OLD.id)
      OR EXISTS (SELECT FROM penstock.dead WHERE lane = OLD.id) THEN
     RAISE EXCEPTION 'penstock: lane "%" still has live or dead jobs: finish, cancel or skip them first', OLD.name
