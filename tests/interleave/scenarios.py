@@ -10,15 +10,16 @@ from contextlib import suppress
 from typing import Any, Final
 
 from penstock.domain.job import Claim, Enqueued, NewJob
+from penstock.domain.lanes import lane as lane_of
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Dispatched, Failed, Lapsed, Outcome, Running, Succeeded
 from penstock.domain.states import Effect, JobState, Reason, Verb
-from penstock.errors import InvalidJob
-from penstock.ports.store import Report, Reported
+from penstock.errors import InUse, InvalidJob, StoreError
+from penstock.ports.store import Done, Report, Reported
 from penstock.stores.sql import housekeeping
 from penstock.stores.sql.enqueue import enqueue
 from penstock.stores.sql.store import SqlStore
-from penstock.testing.store_suite.factories import HOUR, LANE, PAST, ZERO, by_id, job, ordered, some
+from penstock.testing.store_suite.factories import HOUR, LANE, PAST, ZERO, by_id, drain, job, ordered, some
 from tests.interleave.world import Act, RolledBackError, Scenario, World
 
 G: Final = "g"
@@ -549,6 +550,35 @@ def groups_of_tenants_are_served_by_two(world: World) -> Acts:
         in_order(world, [f"{group}0", f"{group}1"])
 
 
+def a_lane_is_deleted_while_a_job_arrives(world: World) -> Acts:
+    """Either the job is refused or the lane stays; so with a job that comes back."""
+    world.plain.put_lane(lane_of("short"), actor="test")
+    world.enqueue(NewJob(lane="short", id="old"))
+    world.operate(Verb.CANCEL, "old")
+    refused: list[Exception] = []
+
+    def delete(_: World, store: SqlStore) -> None:
+        try:
+            store.delete_lane("short", actor="ops")
+        except (InUse, StoreError) as error:
+            refused.append(error)
+
+    replayed: list[Done] = []
+    yield [
+        named("deletes the lane", delete),
+        enqueues(NewJob(lane="short", id="a")),
+        enqueues(NewJob(lane="short", id="b", mode=NEXT)),
+        operates(Verb.RETRY, "old", replayed),
+    ]
+    back = {"old"} if replayed[0].effect is Effect.NOW else set()
+    made = world.plain.find(["a", "b"]).keys() | back
+    assert ("short" in world.plain.lanes()) == bool(refused)
+    assert bool(refused) or not made
+    if "short" in world.plain.lanes():
+        assert sorted(drain(world.plain, "short")) == sorted(made)
+        world.plain.delete_lane("short", actor="test")
+
+
 SCENARIOS: Final[Sequence[Scenario]] = (
     a_job_arrives_while_its_group_ends,
     jobs_arrive_in_a_new_group,
@@ -577,6 +607,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     two_callers_have_one_key,
     a_caller_repeats_himself,
     two_callers_find_a_key_free,
+    a_lane_is_deleted_while_a_job_arrives,
     tenants_are_served_by_two,
     groups_of_tenants_are_served_by_two,
 )

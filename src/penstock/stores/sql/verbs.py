@@ -39,7 +39,7 @@ WENT = (
     f"SELECT ord, arrival, state FROM penstock.dead WHERE mode <> 0 AND {_WENT}",
     f"SELECT ord, arrival, state FROM penstock.history WHERE grp IS NOT NULL AND {_WENT}",
 )
-LANE = "SELECT id FROM penstock.lanes WHERE id = :lane"
+LANE = "SELECT id FROM penstock.lanes WHERE id = :lane FOR UPDATE"  # it stays until the job is back
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
