@@ -245,10 +245,14 @@ def _claim_of(
     epoch, claimed_at = rows[0][0], rows[0][1]
     # What all jobs of a claim have in common: only ordered ones stand in the way of others.
     claimed, held = (JobState.CLAIMED,), (groups, epoch, ask.node, claimed_at, *_REST)
+    new = tuple.__new__  # once per job, so a microsecond counts: the rows are as long as they must be
     jobs = [
-        Claimed(
-            Live._make(row[2:_STATE] + claimed + row[_STATE + 1 : _SAID] + held),
-            Context._make(row[_SAID:_END]) if row[_SAID] is not None else None,
+        new(
+            Claimed,
+            (
+                new(Live, row[2:_STATE] + claimed + row[_STATE + 1 : _SAID] + held),
+                new(Context, row[_SAID:_END]) if row[_SAID] is not None else None,
+            ),
         )
         for row in rows
     ]

@@ -97,12 +97,12 @@ CLAIM: Final = """
 
 
 _HOT: Final = len(_TAKEN)
-_MODE: Final = _TAKEN.index("mode")
+_STATE, _DUE, _OPEN = map(_TAKEN.index, ("state", "due_at", "open"))  # start_by is next to due_at
 _GRP: Final = _TAKEN.index("grp")
 _REVISION: Final = _TAKEN.index("revision")
 _RUN_AT: Final = _HOT + CONTEXT_COLUMNS.index("run_at")  # created_at is next to it
 _FINISH_BY: Final = _HOT + CONTEXT_COLUMNS.index("finish_by")
-_BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
+_BY_DUE: Final = itemgetter(_DUE, 0)
 _BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
 
 OLD_HISTORY: Final = """
@@ -266,12 +266,13 @@ class SqliteHotPath:
         now, until = tx.now, tx.now + ask.lease
         arrivals = json.dumps([row[0] for row in rows])
         tx.connection.execute(TAKE, (arrivals,))
-        stored = json.dumps([(*row[:_HOT], row[_MODE] != 0, *_REST) for row in rows])
+        # What all rows of a claim have in common: only ordered jobs stand in the way of others.
+        rest = (groups, *_REST)
+        stored = json.dumps([row[:_HOT] + rest for row in rows])
         values = (epoch, to_us(now), to_us(until), lane.id, ask.node, groups, arrivals, stored)
         tx.connection.execute(OPEN_CLAIM, values)
         self.count(tx, {(lane.id, 1): -len(rows), (lane.id, 2): len(rows)})
-        held = (epoch, ask.node, now)
-        claimed = [Claimed(_claimed(row, held), _context(row)) for row in rows]
+        claimed = _all_claimed(rows, (groups, epoch, ask.node, now, *_REST[3:]))
         if any(row[_REVISION] for row in rows):
             claimed = as_edited(tx, claimed)
         return Claim(epoch, lane.name, ask.node, now, until, tuple(claimed), groups=groups)
@@ -322,13 +323,29 @@ def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
     ))  # fmt: skip
 
 
-def _context(row: Row) -> Context | None:
-    if row[_HOT] is None:
-        return None
-    times = (at_us(row[_RUN_AT]), at_us(row[_RUN_AT + 1]))
-    finish_by = (from_us(row[_FINISH_BY]),)
-    said = row[_HOT:_RUN_AT] + times + row[_RUN_AT + 2 : _FINISH_BY] + finish_by + row[_FINISH_BY + 1 :]
-    return Context._make(said)
+def _all_claimed(rows: Sequence[Row], rest: Row) -> list[Claimed]:
+    """Read rows with their contexts; `rest` is the end of every Live. Runs once per job, so it is written for speed."""
+    new, state, jobs = tuple.__new__, (JobState.CLAIMED,), []
+    for row in rows:
+        due_at = at_us(row[_DUE])
+        times = (due_at, None if row[_DUE + 1] is None else at_us(row[_DUE + 1]))
+        live = new(
+            Live,
+            row[:_STATE] + state + row[_STATE + 1 : _DUE] + times + row[_DUE + 2 : _OPEN]
+            + (row[_OPEN] == 1,) + row[_OPEN + 1 : _HOT] + rest,
+        )  # fmt: skip
+        jobs.append(new(Claimed, (live, _context(row, due_at) if row[_HOT] is not None else None)))
+    return jobs
+
+
+def _context(row: Row, due_at: datetime) -> Context:
+    """Read the context behind a row; most jobs are due when they were enqueued, and a time is dear to make."""
+    run_at = due_at if row[_RUN_AT] == row[_DUE] else at_us(row[_RUN_AT])
+    created_at = run_at if row[_RUN_AT + 1] == row[_RUN_AT] else at_us(row[_RUN_AT + 1])
+    finish_by = (None if row[_FINISH_BY] is None else at_us(row[_FINISH_BY]),)
+    times = (run_at, created_at)
+    said = row[_HOT:_RUN_AT] + times + row[_RUN_AT + 2 : _FINISH_BY]
+    return tuple.__new__(Context, said + finish_by + row[_FINISH_BY + 1 :])
 
 
 def _succeeded(job: Live) -> Row:
