@@ -1,0 +1,180 @@
+"""What happens in a node, as plain values: logs, metrics and tests subscribe, the engine only emits.
+
+An event is cheap and carries facts, never payloads. Emitting must not fail and must not block.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStarted(Event):
+    """A node begins to serve."""
+
+    node: int
+    name: str
+    store: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStopped(Event):
+    """A node has ended; `returned` jobs were given back unsent."""
+
+    node: int
+    returned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed(Event):
+    """A pass leased jobs of a lane."""
+
+    lane: str
+    epoch: int
+    jobs: int
+    groups: bool
+    took: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called(Event):
+    """A sink was called and answered (or not: `outcome` is then `unknown`); `lag` is the delay after due."""
+
+    lane: str
+    sink: str
+    jobs: int
+    outcomes: Mapping[str, int]
+    took: float
+    lag: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledBatch(Event):
+    """Outcomes were written; `refused` were no longer ours."""
+
+    lane: str
+    epoch: int
+    applied: int
+    refused: int
+    outcomes: Mapping[str, int]
+    took: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDied(Event):
+    """A job became a dead letter."""
+
+    lane: str
+    job: str
+    reason: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnedJobs(Event):
+    """Claimed jobs went back unsent."""
+
+    lane: str
+    jobs: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered(Event):
+    """What a dead node or a silent executor left was dealt with; `fates` counts what became of it."""
+
+    lane: str
+    fates: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChanged(Event):
+    """This node began or ceased to lead."""
+
+    node: int
+    term: int
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed(Event):
+    """A call of the store failed; the `failures`-th in a row of this part of the node."""
+
+    part: str
+    error: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreBack(Event):
+    """The store answers again after so many seconds."""
+
+    part: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneFailed(Event):
+    """A bug: one lane's pass raised; the lane backs off, the others go on."""
+
+    lane: str
+    error: str
+    trace: str
+    pause: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkFailed(Event):
+    """A sink could not be opened; its lanes wait."""
+
+    sink: str
+    error: str
+    pause: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneChanged(Event):
+    """A lane's settings or pause changed; the new version is in force."""
+
+    lane: str
+    version: int
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetChanged(Event):
+    """A target's breaker changed, or it asked to be left alone for a while."""
+
+    target: str
+    state: str
+    failures: int
+    wait: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Housekept(Event):
+    """The leader's round: what it did, and how long each part took, in seconds."""
+
+    did: Mapping[str, int]
+    phases: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLost(Event):
+    """A claim of this node was taken over, or could not be renewed in time: what was not sent is not sent."""
+
+    lane: str
+    epoch: int
+    jobs: int
+
+
+Emit = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """Take no notice."""

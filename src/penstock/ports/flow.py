@@ -1,0 +1,147 @@
+"""The part of a store that paces dispatch: what is due where, who may send how much, what is stopped.
+
+A part of `Store` (ports/store.py), with the same rules: set-based, synchronous, times are the store's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from penstock.domain.rates import Rate
+from penstock.domain.states import Verb
+
+
+class Work(NamedTuple):
+    """When a lane next has something to do: its earliest unordered job, its earliest ready group.
+
+    A group that somebody woke since the last claim counts as ready now. None = nothing of that kind.
+    """
+
+    jobs_at: datetime | None
+    groups_at: datetime | None
+
+
+class Scouted(NamedTuple):
+    """What one look at all lanes found; lanes with nothing to do are missing."""
+
+    now: datetime
+    work: Mapping[str, Work]
+
+
+class Confirmed(NamedTuple):
+    """What a holder must know just before it sends.
+
+    `ours` is False when the claim was taken over. `stopped` says why the lane may not send at all now (it was
+    paused or disabled, its pool or the whole store was paused), None = it may. `asked` are requests of
+    operators by arrival: those jobs are not to be sent.
+    """
+
+    now: datetime
+    ours: bool
+    stopped: str | None
+    asked: Mapping[int, Verb]
+
+
+class Limit(NamedTuple):
+    """One limit over the whole cluster, as configured now: of a lane, a pool, or one key of a pool.
+
+    `scope` is `lane` or `pool`; `key` is '' where there is none. None = not limited in that way.
+    """
+
+    scope: str
+    name: str
+    key: str = ""
+    rate: Rate | None = None
+    burst: int = 1
+    max_in_flight: int | None = None
+
+
+class Need(NamedTuple):
+    """What a node asks of a limit.
+
+    `spent` tokens of its slice have paid for calls since it asked last; it would like to hold `tokens` from
+    now on. `busy` of its slots are in use; it would like to have `slots` in all.
+    """
+
+    limit: Limit
+    tokens: int = 0
+    spent: int = 0
+    slots: int = 0
+    busy: int = 0
+
+
+class Grant(NamedTuple):
+    """What the node holds from now on, until its `ttl` has passed.
+
+    `slots` is never less than `busy`. `ready_in` is the time until the next token if it got none. `open` is
+    how many jobs of the limit are out with executors, which take slots too.
+    """
+
+    tokens: int
+    slots: int
+    ready_in: timedelta | None = None
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Who stopped something, why, since when and until when (None = until somebody lets it go)."""
+
+    actor: str
+    reason: str
+    at: datetime
+    until: datetime | None = None
+
+    def over(self, now: datetime) -> bool:
+        """Say whether it has ended by itself."""
+        return self.until is not None and now >= self.until
+
+
+class Target(NamedTuple):
+    """What is known of a target (scheme, host and port): its breaker, and until when to go slow.
+
+    `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time).
+    """
+
+    name: str
+    state: str = "closed"
+    failures: int = 0
+    opened_at: datetime | None = None
+    until: datetime | None = None
+    slow_until: datetime | None = None
+
+
+class Flow(Protocol):
+    """Pacing."""
+
+    def scout(self) -> Scouted:
+        """Look at all lanes at once; a thousand idle ones cost one statement."""
+
+    def permit(self, node: int, needs: Sequence[Need], *, ttl: timedelta) -> list[Grant]:
+        """Settle what the node spent and lease what it may have, one grant per need, in order.
+
+        Over any window of length t at most rate·t + burst tokens are granted and spent, over all nodes; slots
+        on lease and jobs that are out never exceed `max_in_flight` together. A lease that is not renewed
+        within its ttl is void, and its room returns.
+        """
+
+    def targets(self) -> dict[str, Target]:
+        """Return the targets whose breaker is not closed or that go slow; the others are missing."""
+
+    def mark_target(
+        self, name: str, *, failed: int, ok: int, trip_after: int, open_for: timedelta, slow_for: timedelta
+    ) -> Target:
+        """Note how calls to a target went since the last note.
+
+        Any success closes its breaker; `trip_after` failures in a row open it for `open_for`; `slow_for` is
+        how long it asked to be left alone (0 = it did not ask).
+        """
+
+    def pause_store(
+        self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop every lane at once, or let them go; audited. Return the pause in force."""
+
+    def store_pause(self) -> Pause | None:
+        """Return the pause of the whole store that is in force now."""

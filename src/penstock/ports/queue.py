@@ -1,0 +1,42 @@
+"""The embedded broker: queues in the store itself, for those who have no other. A part of `Store`."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+
+class Message(NamedTuple):
+    """A message to be queued; `dedup` makes the second one of the same name a duplicate."""
+
+    body: str
+    group: str | None = None
+    dedup: str | None = None
+
+
+class Delivery(NamedTuple):
+    """A message that was received; `receives` fences what is said about it."""
+
+    id: int
+    body: str
+    group: str | None
+    receives: int
+    created_at: datetime
+
+
+class Queue(Protocol):
+    """Queues with visibility timeouts; messages of one group are received in order, one at a time."""
+
+    def push(self, queue: str, messages: Sequence[Message]) -> list[int | None]:
+        """Append messages; the number of each, None for one whose dedup name is in the queue already."""
+
+    def receive(self, queue: str, limit: int, *, visibility: timedelta) -> list[Delivery]:
+        """Return messages that are visible and hide them for that long; of each group only its first."""
+
+    def ack(self, deliveries: Sequence[Delivery]) -> int:
+        """Delete messages that were not received again since; return how many."""
+
+    def nack(self, deliveries: Sequence[Delivery], *, delay: timedelta) -> int:
+        """Make them visible again after the delay (or, for those at work, hide them that much longer)."""
+
+    def queued(self, queue: str, dedups: Sequence[str]) -> frozenset[str]:
+        """Return which of these dedup names are still in the queue."""
