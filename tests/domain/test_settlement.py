@@ -63,7 +63,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Failed, texts, delays),
     st.builds(Dead, st.sampled_from(Reason), texts),
     st.builds(Deferred, delays, texts),
-    st.builds(Returned, st.text(max_size=5)),
+    st.builds(Returned, st.text(max_size=5), st.none() | delays),
     st.builds(Expired),
     st.builds(Held, st.just("context_missing")),
     st.builds(Lapsed, st.sampled_from([None, True, False]), st.booleans()),
@@ -203,6 +203,19 @@ def test_a_returned_job_is_as_before_its_claim() -> None:
 
     assert landing.job == row(S.PENDING, epoch=None, node=None, claimed_at=None)
     assert landing.audit == Audit(NOW, 41, 2, "penstock", "return", "claimed", "pending", "no token")
+
+
+@pytest.mark.parametrize(
+    ("due_at", "expected"),
+    [(NOW - HOUR, NOW + MINUTE), (NOW, NOW + MINUTE), (NOW + HOUR, NOW + HOUR)],
+    ids=["late", "due", "ahead"],
+)
+def test_a_job_returned_for_a_while_waits_that_long_and_is_never_early(
+    due_at: datetime, expected: datetime
+) -> None:
+    landing = land(row(due_at=due_at), Returned("no token", MINUTE), now=NOW)
+
+    assert landing.job == row(S.PENDING, due_at=expected, epoch=None, node=None, claimed_at=None)
 
 
 @pytest.mark.parametrize("state", [S.PENDING, S.CLAIMED])

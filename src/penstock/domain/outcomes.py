@@ -102,9 +102,13 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Claimed but not sent; as if it had not been claimed."""
+    """Claimed but not sent; as if it had not been claimed, but for `after`: no sooner than that from now.
+
+    A job that a limit or a breaker keeps is put back with `after`, so that it costs nothing while it waits.
+    """
 
     why: str
+    after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,9 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             row = _again(_sent(job, Move.DEFER), now + delay)
             row = row._replace(deferrals=job.deferrals + 1, open=False)
             return Landing(row, error, attempt=_attempt(job, row, now, "deferred", error))
-        case Returned(why=why):
-            row = _again(job._replace(state=_next(job, Move.RETURN)), job.due_at)
+        case Returned(why=why, after=wait):
+            due_at = job.due_at if wait is None else max(job.due_at, now + wait)
+            row = _again(job._replace(state=_next(job, Move.RETURN)), due_at)
             return Landing(row, audit=_audit(job, row, Move.RETURN, why, now))
         case Expired():
             row = job._replace(state=_next(job, Move.EXPIRE))

@@ -91,6 +91,24 @@ class SettlingTests:
         assert find(store, job_ids[8]).live.reason == "context_missing"
         assert not store.mark_sending(batch.epoch)
 
+    def test_a_job_returned_for_a_while_is_not_claimed_before(self, store: Store) -> None:
+        """It costs no attempt and no send; one that is due even later keeps its time."""
+        put_lane(store)
+        [job_id, head] = enqueue(store, job(), ordered())
+        [ahead] = enqueue(store, job(run_at=store.now() + 2 * HOUR))
+        for batch in (some(claim(store, ahead=3 * HOUR)), some(claim_groups(store))):
+            settle(store, batch, Returned("no token", after=HOUR))
+        now = store.now()
+
+        assert (claim(store), claim_groups(store)) == (None, None)
+        waits = [find(store, one).live for one in (job_id, head, ahead)]
+        assert now < waits[0].due_at <= now + HOUR
+        assert now < waits[1].due_at <= now + HOUR
+        assert waits[2].due_at > now + HOUR
+        assert {(row.attempt, row.deferrals, row.send, row.open) for row in waits} == {(0, 0, 0, False)}
+        assert ids(claim(store, ahead=HOUR)) == [job_id]
+        assert ids(claim_groups(store, ahead=HOUR)) == [head]
+
     def test_groups_of_one_claim_may_end_differently(self, store: Store) -> None:
         """Each group opens, waits or is blocked by its own head."""
         put_lane(store)
