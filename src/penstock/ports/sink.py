@@ -6,51 +6,22 @@ else means that nobody knows what became of it. `probe` is asked before work is 
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Receipt
 from penstock.errors import PenstockError
+
+__all__ = [
+    "FAILED", "NOT_STARTED", "RUNNING", "SUCCEEDED", "UNKNOWN", "Envelope", "OpenSink", "Options", "Probed",
+    "Sink", "SinkUnavailable",
+]  # fmt: skip
 
 
 class SinkUnavailable(PenstockError):
     """The sink cannot be opened or reached, and nothing was sent; the same call may succeed later."""
 
     retryable = True
-
-
-class Envelope(NamedTuple):
-    """One message: what a sink needs to know of a job. `payload`, `headers` and `event` are JSON text.
-
-    `number` is the send (the same number after a crash, a new one for a retry); `attempt` counts from 1.
-    """
-
-    id: str
-    number: int
-    lane: str
-    attempt: int
-    payload: str | None = None
-    target: str | None = None
-    group: str | None = None
-    sequence: int = 99
-    tenant: str | None = None
-    key: str | None = None
-    pool: str | None = None
-    headers: str | None = None
-    event: str | None = None
-    entity: str | None = None
-    version: str | None = None
-    correlation: str | None = None
-    queue: str | None = None
-    format: str | None = None
-    run_at: datetime | None = None
-    finish_by: datetime | None = None
-    created_at: datetime | None = None
-
-    @property
-    def dedup(self) -> str:
-        """The name of this send, for whoever tells duplicates apart."""
-        return f"{self.id}:{self.number}"
 
 
 class Probed(NamedTuple):
