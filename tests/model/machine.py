@@ -254,8 +254,9 @@ class StoreMachine(RuleBasedStateMachine):
 
         def confirmed(view: View) -> object:
             claim = handles[0].parts[view.name]
-            asked = {view.id_of(arrival): verb for arrival, verb in view.store.confirm(claim).items()}
-            return asked, view.store.mark_sending(claim.epoch)
+            told = view.store.confirm(claim)
+            asked = {view.id_of(arrival): verb for arrival, verb in told.asked.items()}
+            return told.ours, told.stopped, asked, view.store.mark_sending(claim.epoch)
 
         self._play("renew" if renew else "confirm", renewed if renew else confirmed, ids=handles[0].ids)
 

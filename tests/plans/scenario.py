@@ -28,8 +28,8 @@ from tests.plans.backlog import GROUPS, PAYLOAD, PLAIN, TENANT_GROUPS, TENANTS
 SOON: Final = timedelta(minutes=5)
 EVERY_OUTCOME: Final[tuple[Outcome, ...]] = (
     Succeeded(), Dispatched(SOON), Running(SOON), Failed("boom", SOON), Dead(Reason.PERMANENT, "boom"),
-    Deferred(SOON), Returned("stopping", SOON), Expired(), Held("no context"), Lapsed(), Lapsed(started=False),
-    Lapsed(hold=True), LapsedTooOften(Reason.PERMANENT),
+    Deferred(SOON), Returned("no token", SOON), Expired(), Held("no context"), Lapsed(),
+    Lapsed(started=False), Lapsed(hold=True), LapsedTooOften(Reason.PERMANENT),
 )  # fmt: skip
 
 

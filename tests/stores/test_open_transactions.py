@@ -191,7 +191,7 @@ def _work(store: SqlStore, own_lane: Lane) -> list[str]:
     """Claim, confirm, renew and settle everything that may go."""
     done: list[str] = []
     while batch := claim(store, own_lane.name) or claim_groups(store, own_lane.name):
-        assert store.confirm(batch) == {}
+        assert store.confirm(batch).asked == {}
         assert store.renew([batch.epoch], HOUR) == {batch.epoch}
         store.settle(batch)
         done += ids(batch)

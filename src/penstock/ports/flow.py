@@ -4,12 +4,15 @@ A part of `Store` (ports/store.py), with the same rules: set-based, synchronous,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from penstock.domain.job import Claim
+from penstock.domain.pauses import Pause
 from penstock.domain.rates import Rate
 from penstock.domain.states import Verb
+
+__all__ = ["Confirmed", "Flow", "Grant", "Limit", "Need", "Pause", "Scouted", "Target", "Work"]
 
 
 class Work(NamedTuple):
@@ -32,9 +35,9 @@ class Scouted(NamedTuple):
 class Confirmed(NamedTuple):
     """What a holder must know just before it sends.
 
-    `ours` is False when the claim was taken over. `stopped` says why the lane may not send at all now (it was
-    paused or disabled, its pool or the whole store was paused), None = it may. `asked` are requests of
-    operators by arrival: those jobs are not to be sent.
+    `ours` is False when the claim was taken over, or is settled. `stopped` says why the lane may not send at
+    all now (it was paused or disabled, its pool or the whole store was paused), by whom and why; None = it
+    may. `asked` are requests of operators by arrival: those jobs are not to be sent.
     """
 
     now: datetime
@@ -84,20 +87,6 @@ class Grant(NamedTuple):
     open: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Who stopped something, why, since when and until when (None = until somebody lets it go)."""
-
-    actor: str
-    reason: str
-    at: datetime
-    until: datetime | None = None
-
-    def over(self, now: datetime) -> bool:
-        """Say whether it has ended by itself."""
-        return self.until is not None and now >= self.until
-
-
 class Target(NamedTuple):
     """What is known of a target (scheme, host and port): its breaker, and until when to go slow.
 
@@ -114,6 +103,9 @@ class Target(NamedTuple):
 
 class Flow(Protocol):
     """Pacing."""
+
+    def confirm(self, claim: Claim) -> Confirmed:
+        """Look once more before sending: is the claim still ours, may its lane send, what was asked for."""
 
     def scout(self) -> Scouted:
         """Look at all lanes at once; a thousand idle ones cost one statement."""

@@ -23,6 +23,7 @@ from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
+from penstock.ports.flow import Confirmed
 
 __all__ = [
     "Ask", "AuditEntry", "AuditPage", "Done", "GroupState", "JobQuery", "Lapse", "Order", "Page", "Report",
@@ -182,8 +183,8 @@ class Store(Protocol):
     def claim_groups(self, ask: Ask) -> Claim | None:
         """Lease the heads (or runs) of groups that are free, due and not blocked."""
 
-    def confirm(self, claim: Claim) -> dict[int, Verb]:
-        """Return what operators asked for since the claim, by arrival: those are not to be sent."""
+    def confirm(self, claim: Claim) -> Confirmed:
+        """Look once more before sending: is the claim still ours, may its lane send, what was asked for."""
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen; False = the claim is no longer ours."""

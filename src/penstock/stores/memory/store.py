@@ -25,10 +25,11 @@ from penstock.stores.memory import (
     reading,
     retiring,
 )
+from penstock.stores.memory.flow import FlowPart
 from penstock.stores.memory.tables import Tables
 
 
-class MemoryStore:
+class MemoryStore(FlowPart):
     """Jobs in this process's memory; gone when it ends.
 
     `clock` gives the store's time, `ids` the ids of jobs that come without one.
@@ -123,14 +124,6 @@ class MemoryStore:
         """Lease the first jobs of free groups."""
         with self._lock:
             return claiming.claim_groups(self._tables, ask, self.now())
-
-    def confirm(self, claim: Claim) -> dict[int, Verb]:
-        """Return what operators asked for, by arrival; nothing for a claim that is no longer ours."""
-        with self._lock:
-            lease = self._tables.claims.get(claim.epoch)
-            arrivals = {c.job.arrival for c in lease.jobs} - lease.settled if lease else set()
-            asked = self._tables.requests.items()
-            return {arrival: request.verb for arrival, request in asked if arrival in arrivals}
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen."""

@@ -12,6 +12,7 @@ from penstock.domain.job import Attempt, Audit, Claim, Claimed, Context, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.ordering import Mode, Place, sequence_of
+from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
 from penstock.domain.states import LIVE, JobState, Verb
 from penstock.ports.store import Tick
@@ -97,6 +98,7 @@ class Tables:
     claims: dict[int, Lease] = field(default_factory=dict)
     requests: dict[int, Request] = field(default_factory=dict)
     paused: set[tuple[int, str]] = field(default_factory=set)
+    store_pause: Pause | None = None
     served: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)

@@ -179,6 +179,10 @@ class PostgresDatabase:
         """Run a closure that only reads."""
         return self.write(work)
 
+    def look(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run a closure that is one SELECT."""
+        return self.single(work)
+
     def snapshot(self, work: Callable[[PostgresTx], T]) -> T:
         """Run a closure that only reads, on one snapshot and not for long."""
 

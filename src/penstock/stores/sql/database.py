@@ -4,6 +4,7 @@ Shared statements are written once, in a small common language:
 - tables are `penstock.jobs` (SQLite: `penstock_jobs`), parameters are `:name`;
 - a list is matched by `column = ANY(:list)`; row locks are asked for by a final `FOR UPDATE`;
 - `INDEXED BY penstock.index` holds SQLite to an index (PostgreSQL sessions never scan whole tables);
+- `now()` is the store's time;
 - times go in and come out as aware datetimes; `Tx.time` reads one.
 Each dialect compiles that to its own form. What must be fast is written by hand in the dialect's hotpath.
 """
@@ -64,6 +65,9 @@ class Database(Protocol):
 
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run the closure on a connection that never waits for writers."""
+
+    def look(self, work: Callable[[Tx], T]) -> T:
+        """Run a closure that is one SELECT, in one round trip."""
 
     def snapshot(self, work: Callable[[Tx], T]) -> T:
         """Run a closure that only reads, and sees nothing that is committed after it began."""

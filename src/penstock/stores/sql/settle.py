@@ -36,15 +36,6 @@ def requests_for(tx: Tx, arrivals: Sequence[int]) -> dict[int, Verb]:
     return {row[0]: Verb(row[1]) for row in tx.fetch(REQUESTS, arrivals=list(arrivals))}
 
 
-def confirm(tx: Tx, hot: HotPath, claim: Claim) -> dict[int, Verb]:
-    """Return the requests for jobs of the claim that are not settled; there are hardly ever any."""
-    requests = requests_for(tx, [claimed.job.arrival for claimed in claim.jobs])
-    row = hot.claim_row(tx, claim.epoch, lock=False) if requests else None
-    jobs = enumerate(row.jobs) if row is not None else ()
-    open_ = {job.arrival for position, job in jobs if row is not None and not row.mask >> position & 1}
-    return {arrival: verb for arrival, verb in requests.items() if arrival in open_}
-
-
 def settle(tx: Tx, hot: HotPath, claim: Claim, outcomes: Mapping[int, Outcome] | None) -> Settled:
     """Write outcomes of a claim that is not simply done."""
     if outcomes is None:

@@ -41,6 +41,7 @@ from penstock.stores.sql import (
     verbs,
 )
 from penstock.stores.sql.database import Database, Tx
+from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 
 MARK_SENDING = "UPDATE penstock.claims SET sending = true WHERE id = :epoch"
@@ -49,7 +50,7 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore:
+class SqlStore(FlowPart):
     """Jobs in a SQL database."""
 
     db: Database
@@ -144,10 +145,6 @@ class SqlStore:
         """Lease heads or runs of groups."""
         lane = self._known(ask.lane)
         return self.hot.claim_groups(self.db, ask, lane) if lane is not None else None
-
-    def confirm(self, claim: Claim) -> dict[int, Verb]:
-        """Return what operators asked for since the claim."""
-        return self.db.read(lambda tx: settle.confirm(tx, self.hot, claim))
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen."""

@@ -38,7 +38,7 @@ def compiled(sql: str) -> str:
     sql = _LOCK.sub("", sql.rstrip())
     sql = _ANY.sub(r"IN (SELECT value FROM json_each(\1))", sql)
     sql = _FILLED.sub(r"\1 IS NOT NULL", sql)
-    return sql.replace("penstock.", "penstock_")
+    return sql.replace("penstock.", "penstock_").replace("now()", ":now")
 
 
 def encoded(value: object) -> object:
@@ -110,9 +110,10 @@ class SqliteTx:
         return live(row)
 
     def _run(self, sql: str, params: Mapping[str, object]) -> sqlite3.Cursor:
-        return self.connection.execute(
-            compiled(sql), {name: encoded(value) for name, value in params.items()}
-        )
+        values = {name: encoded(value) for name, value in params.items()}
+        if "now()" in sql:
+            values["now"] = to_us(self.now)
+        return self.connection.execute(compiled(sql), values)
 
 
 _TIMES: Final = tuple(
@@ -208,6 +209,10 @@ class SqliteDatabase:
                 return work(SqliteTx(connection, self._clock))
             finally:
                 connection.execute("ROLLBACK")
+
+    def look(self, work: Callable[[SqliteTx], T]) -> T:
+        """Run the closure as every read is."""
+        return self.read(work)
 
     def snapshot(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, as every read is."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from penstock.domain.job import Claim, Live
 from penstock.domain.outcomes import Outcome, Running
 from penstock.domain.states import JobState, Verb
+from penstock.ports.flow import Confirmed
 from penstock.ports.store import Ask, Done, Lapse, Report, Reported, Settled
 from penstock.testing.invariants.facts import (
     BlockedGroupSent,
@@ -201,9 +202,9 @@ def _confirm(picture: Picture, claim: Claim) -> Verdict:
     ours = {job.arrival for job in held.open_jobs()} if held else set()
     asked = {a: Verb(verb) for a, verb in picture.tables.requests.items() if a in ours}
 
-    def verdict(answer: Mapping[int, Verb], changes: Changes) -> None:
-        if {a: verb for a, verb in answer.items() if a in ours} != asked or changes:
-            raise WrongAnswer("not what operators asked for", answer=answer, asked=asked)
+    def verdict(answer: Confirmed, changes: Changes) -> None:
+        if answer.asked != asked or answer.ours != (held is not None) or changes:
+            raise WrongAnswer("not what operators asked for, or not whose it is", answer=answer, asked=asked)
 
     return verdict
 

@@ -183,7 +183,10 @@ class Dispatcher:
             self.held.pop(claim.epoch, None)
 
     async def _handle(self, claim: Claim, terms: Terms) -> None:
-        asked = await self.call(partial(self.store.confirm, claim))
+        confirmed = await self.call(partial(self.store.confirm, claim))
+        if not confirmed.ours:
+            return
+        asked = confirmed.asked
         outcomes: dict[int, Outcome] = {}
         to_send = []
         for claimed in claim.jobs:

@@ -237,15 +237,15 @@ class ClaimTests:
         [a, b, _, other] = enqueue(store, *(job() for _ in range(4)))
         batch, rest = some(claim(store, limit=3)), some(claim(store))
 
-        assert store.confirm(batch) == {}
+        assert store.confirm(batch).asked == {}
 
         operate(store, Verb.CANCEL, a)
         operate(store, Verb.HOLD, b)
         operate(store, Verb.CANCEL, other)
         arrivals = {job_id: find(store, job_id).live.arrival for job_id in (a, b)}
 
-        assert store.confirm(batch) == {arrivals[a]: Verb.CANCEL, arrivals[b]: Verb.HOLD}
-        assert len(store.confirm(rest)) == 1
+        assert store.confirm(batch).asked == {arrivals[a]: Verb.CANCEL, arrivals[b]: Verb.HOLD}
+        assert len(store.confirm(rest).asked) == 1
 
     def test_confirm_is_silent_about_settled_jobs(self, store: Store) -> None:
         """A request that stays with a dispatched job is not this claim's any more."""
@@ -256,7 +256,7 @@ class ClaimTests:
         store.settle(batch, by_id(batch, {a: Dispatched(HOUR)}))
 
         assert find(store, a).request == Verb.CANCEL
-        assert store.confirm(batch) == {}
+        assert store.confirm(batch).asked == {}
         assert state(store, b) is JobState.CLAIMED
 
     def test_a_claim_takes_the_same_jobs_a_return_gave_back(self, store: Store) -> None:

@@ -148,7 +148,7 @@ class RaceTests:
                 assert (done.effect, state(store, job_id)) == (Effect.NOW, JobState.CANCELLED)
             else:
                 assert (done.effect, done.state) == (Effect.REQUESTED, JobState.CLAIMED)
-                assert store.confirm(batch) == {only(batch).arrival: Verb.CANCEL}
+                assert store.confirm(batch).asked == {only(batch).arrival: Verb.CANCEL}
                 store.settle(batch)
 
     def test_a_cancel_races_a_settle(self, store: Store) -> None:

@@ -272,7 +272,7 @@ class RequestTests:
         operate(store, Verb.CANCEL, job_id)
         [taken] = store.takeover(2, HOUR, 10)
 
-        assert store.confirm(taken) == {taken.jobs[0].job.arrival: Verb.CANCEL}
+        assert store.confirm(taken).asked == {taken.jobs[0].job.arrival: Verb.CANCEL}
 
     def test_the_last_request_counts(self, store: Store) -> None:
         """An operator may think again."""
@@ -282,4 +282,4 @@ class RequestTests:
         operate(store, Verb.CANCEL, job_id)
         operate(store, Verb.HOLD, job_id)
 
-        assert store.confirm(batch) == {batch.jobs[0].job.arrival: Verb.HOLD}
+        assert store.confirm(batch).asked == {batch.jobs[0].job.arrival: Verb.HOLD}

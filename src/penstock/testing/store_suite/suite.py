@@ -2,6 +2,7 @@
 
 from penstock.testing.store_suite.blocking import BlockingTests
 from penstock.testing.store_suite.claims import ClaimTests
+from penstock.testing.store_suite.confirming import ConfirmTests
 from penstock.testing.store_suite.cursors import CursorTests
 from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
@@ -34,6 +35,7 @@ class StoreSuite(
     IntakeTests,
     KeyTests,
     ClaimTests,
+    ConfirmTests,
     FairnessTests,
     GroupTests,
     BlockingTests,

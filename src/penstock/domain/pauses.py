@@ -1,0 +1,42 @@
+"""Who stopped something, and until when: the words a person gets for why nothing is sent."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Who stopped something, why, since when and until when (None = until somebody lets it go)."""
+
+    actor: str
+    reason: str
+    at: datetime
+    until: datetime | None = None
+
+    def over(self, now: datetime) -> bool:
+        """Say whether it has ended by itself."""
+        return self.until is not None and now >= self.until
+
+
+class Stop(NamedTuple):
+    """Something that keeps a lane from sending: `what` is, say, `lane "orders" is paused`."""
+
+    what: str
+    actor: str | None = None
+    reason: str | None = None
+    until: datetime | None = None
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        by = f" by {self.actor}" if self.actor else ""
+        why = f": {self.reason}" if self.reason else ""
+        until = f" (until {self.until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ})" if self.until else ""
+        return f"{self.what}{by}{why}{until}"
+
+
+def in_force(stops: Iterable[Stop | None], now: datetime) -> str | None:
+    """Return the first stop whose time is not over, in words; None = nothing stops it."""
+    ahead = (stop for stop in stops if stop is not None and (stop.until is None or now < stop.until))
+    return next(map(str, ahead), None)

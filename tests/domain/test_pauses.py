@@ -1,0 +1,39 @@
+"""Pauses: when they are over, and what is said of them."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from penstock.domain.pauses import Pause, Stop, in_force
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("until", "over"),
+    [(None, False), (NOW + SECOND, False), (NOW, True), (NOW - SECOND, True)],
+    ids=["for ever", "ahead", "now", "behind"],
+)
+def test_a_pause_is_over_when_its_time_has_come(until: datetime | None, *, over: bool) -> None:
+    assert Pause("ann", "outage", NOW, until).over(NOW) is over
+
+
+def test_a_stop_says_who_why_and_until_when() -> None:
+    there = timezone(timedelta(hours=2))
+    until = NOW.astimezone(there)
+
+    assert str(Stop('lane "a" is disabled')) == 'lane "a" is disabled'
+    assert (
+        str(Stop("the store is paused", "ann", "outage", until))
+        == "the store is paused by ann: outage (until 2026-03-01T12:00:00Z)"
+    )
+
+
+def test_the_first_stop_that_is_not_over_is_named() -> None:
+    over, ahead, forever = Stop("a", until=NOW), Stop("b", until=NOW + SECOND), Stop("c")
+
+    assert in_force([None, over, forever, ahead], NOW) == "c"
+    assert in_force([over, ahead, forever], NOW) == "b (until 2026-03-01T12:00:01Z)"
+    assert in_force([None, over], NOW) is None
+    assert in_force([], NOW) is None
