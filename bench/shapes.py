@@ -7,6 +7,11 @@ LANE = "bench"
 Batches = list[tuple[list[str], list[str]]]
 
 
+def payloads(count: int) -> list[str]:
+    """Return so many payloads, no two the same: what all jobs share would be written once, not once each."""
+    return [f'{{"order": "{number:08}{"x" * 172}"}}' for number in range(count)]
+
+
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """Due jobs without order, groups of so many ordered jobs, future jobs.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bench import raw_pg, raw_sqlite
 from bench.places import Place, PostgresPlace, open_store
 from bench.record import Record, Spent
-from bench.shapes import LANE, PAYLOAD, Backlog, Batches
+from bench.shapes import LANE, Backlog, Batches, payloads
 from bench.workers import Report, Task, disorder, drain
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.ulid import Ulids
@@ -87,7 +87,7 @@ def enqueue(record: Record, place: Place, scale: Scale) -> None:
 def batches(jobs: int) -> Batches:
     """Return ids and payloads, a thousand at a time."""
     ids = Ulids(lambda: time.time_ns() // 1_000_000, os.urandom)
-    return [(ids.batch(ENQUEUE_BATCH), [PAYLOAD] * ENQUEUE_BATCH) for _ in range(jobs // ENQUEUE_BATCH)]
+    return [(ids.batch(ENQUEUE_BATCH), payloads(ENQUEUE_BATCH)) for _ in range(jobs // ENQUEUE_BATCH)]
 
 
 def _by_store(target: str, jobs: int, spent: Spent) -> None:
@@ -95,7 +95,7 @@ def _by_store(target: str, jobs: int, spent: Spent) -> None:
         store.lanes()
         for _ in range(0, jobs, ENQUEUE_BATCH):
             # What the caller has to say is made before the clock runs, but not all of it at once.
-            objects = [NewJob(lane=LANE, payload=PAYLOAD) for _ in range(ENQUEUE_BATCH)]
+            objects = [NewJob(lane=LANE, payload=payload) for payload in payloads(ENQUEUE_BATCH)]
             with spent:
                 answers = store.enqueue(objects)
             assert isinstance(answers[-1], Enqueued)

@@ -1,10 +1,9 @@
 """Rows as PostgreSQL's COPY reads them: the cheapest way into a table, for the client and for the server.
 
-As in `arrays`, a column is converted by a handful of calls; one that nobody filled is left to its default,
-and a value that all rows share is converted once.
+As in `arrays`, a column is converted by a handful of calls; a value that all rows share is converted once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -13,6 +12,7 @@ from psycopg import DataError
 
 Column = Sequence[Any]
 NULL: Final = "\\N"
+SLICE: Final = 250
 
 
 @lru_cache(maxsize=256)
@@ -22,23 +22,21 @@ def copy_sql(table: str, columns: tuple[str, ...]) -> bytes:
 
 
 def rows_text(
-    kinds: Mapping[str, str], columns: Mapping[str, Column], unique: str
-) -> tuple[tuple[str, ...], str]:
-    """Return the names of the columns that hold something, and the rows of these as text.
+    kinds: Mapping[str, str], shared: Mapping[str, object], own: Mapping[str, Column]
+) -> Iterator[str]:
+    """Yield rows as text, a slice at a time: the server stores one while the next is being written.
 
-    Kinds and columns are by name; the column `unique` is taken to differ from row to row.
+    Kinds and columns are by name; a row begins with the values that all rows share.
     """
-    shared: dict[str, str] = {}
-    own: dict[str, list[str]] = {}
-    for name, values in columns.items():
-        write = _WRITERS[kinds[name]]
-        if name == unique or values.count(values[0]) < len(values):
-            own[name] = write(values)
-        elif values[0] is not None:
-            [shared[name]] = write(values[:1])
-    start = "".join(f"{text}\t" for text in shared.values())
-    rows = f"\n{start}".join(map("\t".join, zip(*own.values(), strict=True)))
-    return (*shared, *own), f"{start}{rows}\n"
+    start = "".join(f"{_WRITERS[kinds[name]]([value])[0]}\t" for name, value in shared.items())
+    writers = [_WRITERS[kinds[name]] for name in own]
+    border = f"\n{start}"
+    for first in range(0, len(next(iter(own.values()))), SLICE):
+        columns = [
+            write(column[first : first + SLICE]) for write, column in zip(writers, own.values(), strict=True)
+        ]
+        rows = border.join(map("\t".join, zip(*columns, strict=True)))
+        yield f"{start}{rows}\n"
 
 
 def _plain(values: Column) -> list[str]:

@@ -111,12 +111,16 @@ class PostgresTx:
             self.cursor.execute(insert_sql(table, tuple(columns), on_conflict), arrays)
 
     def copy(
-        self, table: str, kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]], *, unique: str
+        self,
+        table: str,
+        kinds: Mapping[str, str],
+        shared: Mapping[str, object],
+        own: Mapping[str, Sequence[Any]],
     ) -> None:
-        """Append rows, given by their columns, by COPY."""
-        names, text = rows_text(kinds, columns, unique)
-        with self.cursor.copy(copy_sql(table, names)) as copy:
-            copy.write(text)
+        """Append rows by COPY: the values that all rows share, and the columns of those they do not."""
+        with self.cursor.copy(copy_sql(table, (*shared, *own))) as copy:
+            for text in rows_text(kinds, shared, own):
+                copy.write(text)
 
     def script(self, sql: str) -> None:
         """Run several statements."""

@@ -23,8 +23,9 @@ from penstock.stores.postgres.arrays import array
 from penstock.stores.postgres.database import Moved, PostgresDatabase, PostgresTx
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.sql.database import Row
-from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
+from penstock.stores.sql.hotpath import ClaimRow, LaneRow
 from penstock.stores.sql.reading import as_edited
+from penstock.stores.sql.said import Columns
 from penstock.stores.sql.turns import Turns
 
 _STATE: Final = sql.STATE
@@ -44,19 +45,22 @@ class PostgresHotPath:
         self._turns = Turns()
         self._tenanted: set[int] = set()
 
-    def insert_contexts(self, tx: PostgresTx, entries: Sequence[Entry]) -> set[str]:
-        """Append contexts; the trigger writes live rows, wakes and counter deltas."""
-        columns = dict(zip(sql.ENQUEUED, zip(*map(_context_values, entries), strict=True), strict=True))
-        if any(entry.job.id is not None for entry in entries):
-            arrays = [array(sql.ENQUEUED[name], column) for name, column in columns.items()]
-            return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, arrays).fetchall()}
-        if any(run_at is not None for run_at in columns["run_at"]):
-            columns["run_at"] = tuple(run_at or tx.now for run_at in columns["run_at"])
+    def append_contexts(self, tx: PostgresTx, columns: Columns) -> None:
+        """Append contexts by COPY; the trigger writes live rows, wakes and counter deltas."""
+        own = dict(columns.own)
+        if "run_at" in own:
+            own["run_at"] = [run_at or tx.now for run_at in own["run_at"]]
         try:
-            tx.copy("contexts", sql.ENQUEUED, columns, unique="id")
+            tx.copy("contexts", sql.ENQUEUED, columns.shared, own)
         except pg.UniqueViolation as error:  # a process was forked and both draw the same ids: draw others
             raise pg.SerializationFailure("an id was drawn twice") from error
-        return {entry.id for entry in entries}
+
+    def insert_contexts(self, tx: PostgresTx, columns: Columns) -> set[str]:
+        """Append those contexts whose ids are not taken."""
+        rows, shared, own = columns
+        said = {**{name: [value] * rows for name, value in shared.items()}, **own}
+        arrays = [array(kind, said[name]) if name in said else None for name, kind in sql.ENQUEUED.items()]
+        return {row[0] for row in tx.cursor.execute(sql.ENQUEUE, arrays).fetchall()}
 
     def claim(self, db: PostgresDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""
@@ -223,16 +227,6 @@ def _dead(leased: Sequence[Row]) -> dict[str, Any]:
     """Return what each leased group has that is dead."""
     sequences, arrivals = [row[2] for row in leased], [row[3] for row in leased]
     return {"dead_seqs": array("int", sequences), "dead_arrivals": array("bigint", arrivals)}
-
-
-def _context_values(entry: Entry) -> tuple[Any, ...]:
-    job, lane, id_ = entry
-    mode = lane.mode if job.mode is None else job.mode
-    return (
-        lane.keep, lane.id, int(mode), job.sequence, job.max_attempts, job.run_at, job.start_by, job.finish_by,
-        id_, job.group, job.tenant, job.key, job.target, job.headers, job.pool, job.entity, job.version,
-        job.event, job.correlation, job.payload,
-    )  # fmt: skip
 
 
 def _claim_of(

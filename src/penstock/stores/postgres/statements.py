@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.domain.job import Context, Live
+from penstock.domain.ordering import DEFAULT_SEQUENCE
 
 EVER: Final = "-infinity"
 WAKES_PER_LOOK: Final = 5000
@@ -107,7 +108,9 @@ _ENQUEUED: Final = (
 )  # fmt: skip
 ENQUEUED: Final = dict(_ENQUEUED)
 _NAMES: Final = ", ".join(ENQUEUED)
-_VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())")
+_VALUES: Final = _NAMES.replace("run_at", "coalesce(run_at, now())").replace(
+    "sequence", f"coalesce(sequence, {DEFAULT_SEQUENCE})"
+)
 # Where a caller chose the ids they may be taken; our own are new and go by COPY.
 ENQUEUE: Final = f"""
     INSERT INTO penstock.contexts ({_NAMES})

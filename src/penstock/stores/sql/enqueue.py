@@ -7,6 +7,7 @@ two callers with the same key of the same lane ever wait for each other.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import repeat
 from typing import NamedTuple
 
 from penstock.domain.durations import parse_duration
@@ -18,6 +19,7 @@ from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavail
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import Entry, HotPath, LaneRow
 from penstock.stores.sql.reading import LOOKS, ended_at
+from penstock.stores.sql.said import by_column, in_range, nobody_said, said
 
 Answer = Enqueued | PenstockError
 Key = tuple[int, str]
@@ -43,7 +45,25 @@ class Owner(NamedTuple):
 
 def enqueue(tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str]) -> list[Answer]:
     """Write what can be written; one answer per job, in order."""
-    lanes = load_lane_rows(tx, {job.lane for job in jobs})
+    fields = said(jobs)
+    lanes = load_lane_rows(tx, set(fields["lane"]))
+    if (
+        nobody_said(fields["key"])
+        and nobody_said(fields["id"])
+        and lanes.keys() == set(fields["lane"])
+        and in_range(fields["sequence"])
+    ):
+        drawn = new_ids(ids, len(jobs))
+        hot.append_contexts(tx, by_column(fields, lanes, drawn))
+        new = tuple.__new__  # once per job
+        return [new(Enqueued, pair) for pair in zip(drawn, repeat(False))]
+    return _one_by_one(tx, hot, jobs, ids, lanes)
+
+
+def _one_by_one(
+    tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str], lanes: Mapping[str, LaneRow]
+) -> list[Answer]:
+    """Write jobs of which some bring a key or an id, or cannot be written at all."""
     answers: dict[int, Answer] = {}
     entries: dict[int, Entry] = {}
     fresh = iter(new_ids(ids, sum(1 for job in jobs if job.id is None)))
@@ -59,10 +79,19 @@ def enqueue(tx: Tx, hot: HotPath, jobs: Sequence[NewJob], ids: Callable[[], str]
     _refuse_known_ids(tx, entries, answers)
     if keyed:
         _own_keys(tx, keyed, entries, answers)
-    new = hot.insert_contexts(tx, list(entries.values())) if entries else set()
+    new = _written(tx, hot, list(entries.values()), lanes) if entries else set()
     for index, entry in entries.items():
         answers[index] = Enqueued(entry.id) if entry.id in new else _lost(tx, entry)
     return [answers[index] for index in range(len(jobs))]
+
+
+def _written(tx: Tx, hot: HotPath, entries: Sequence[Entry], lanes: Mapping[str, LaneRow]) -> set[str]:
+    """Append what is left to be written; return the ids that were new: chosen ones may be taken meanwhile."""
+    columns = by_column(said([entry.job for entry in entries]), lanes, [entry.id for entry in entries])
+    if any(entry.job.id is not None for entry in entries):
+        return hot.insert_contexts(tx, columns)
+    hot.append_contexts(tx, columns)
+    return {entry.id for entry in entries}
 
 
 def load_lane_rows(tx: Tx, names: set[str]) -> dict[str, LaneRow]:
@@ -76,7 +105,7 @@ def new_ids(ids: Callable[[], str], count: int) -> list[str]:
     return ids.batch(count) if isinstance(ids, Ulids) else [ids() for _ in range(count)]
 
 
-def problem_of(tx: Tx, job: NewJob, lanes: dict[str, LaneRow]) -> PenstockError:
+def problem_of(tx: Tx, job: NewJob, lanes: Mapping[str, LaneRow]) -> PenstockError:
     """Return what is wrong with an enqueue object that cannot be written."""
     if job.lane not in lanes:
         return UnknownLane(job.lane, near(job.lane, [row[0] for row in tx.fetch(NAMES)]))

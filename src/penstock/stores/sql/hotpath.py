@@ -50,8 +50,11 @@ class ClaimRow:
 class HotPath(Protocol):
     """The hand-written statements; `tx` is the dialect's own transaction."""
 
-    def insert_contexts(self, tx: Any, entries: Sequence[Entry]) -> set[str]:
-        """Append contexts (triggers do the rest); return the ids that were new."""
+    def append_contexts(self, tx: Any, columns: Any) -> None:
+        """Append contexts under ids that nobody has (triggers do the rest); `columns` as sql.said has them."""
+
+    def insert_contexts(self, tx: Any, columns: Any) -> set[str]:
+        """Append contexts whose ids were chosen by the caller; return the ids that were new."""
 
     def claim(self, db: Any, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""

@@ -9,30 +9,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final
 
-from penstock.domain.job import Claim, Claimed, Context, Live, NewJob
+from penstock.domain.job import Claim, Claimed, Context, Live
 from penstock.domain.lanes import RETENTION_DAYS
-from penstock.domain.ordering import DEFAULT_SEQUENCE
 from penstock.domain.states import JobState
 from penstock.ports.store import Ask
 from penstock.stores.sql.database import Row
-from penstock.stores.sql.hotpath import ClaimRow, Entry, LaneRow
+from penstock.stores.sql.hotpath import ClaimRow, LaneRow
 from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
+from penstock.stores.sql.said import Columns
 from penstock.stores.sql.turns import Turns
 from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
 from penstock.stores.sqlite.fairness import GROUPS, JOBS, picked, shares
 from penstock.stores.sqlite.times import at_us, from_us, to_us
 
-# What an enqueue may say of a job, with the value that means nothing was said.
-_INSERTED: Final[Mapping[str, object]] = {
-    "keep": None, "lane": None, "mode": 0, "sequence": DEFAULT_SEQUENCE, "max_attempts": None, "run_at": None,
-    "created_at": None, "start_by": None, "finish_by": None, "id": None, "message_group": None, "tenant": None,
-    "key": None, "target": None, "headers": None, "pool": None, "entity": None, "version": None, "event": None,
-    "correlation": None, "payload": None,
-}  # fmt: skip
+_TIMES: Final = frozenset({"run_at", "start_by", "finish_by"})
 # What a claim needs of a live row: the rest of a pending row always has its default.
 _TAKEN: Final = LIVE_COLUMNS[: LIVE_COLUMNS.index("holds")]
 _REST: Final = (None,) * (len(LIVE_COLUMNS) - len(_TAKEN) - 1)
@@ -116,12 +111,19 @@ class SqliteHotPath:
     def __init__(self) -> None:
         self._turns = Turns()
 
-    def insert_contexts(self, tx: SqliteTx, entries: Sequence[Entry]) -> set[str]:
+    def append_contexts(self, tx: SqliteTx, columns: Columns) -> None:
         """Append contexts; the trigger writes the live rows and marks the groups."""
         now = to_us(tx.now)
-        said = _filled(_INSERTED, [_context_values(*entry, now) for entry in entries])
-        tx.connection.executemany(context_insert(tuple(said)), zip(*said.values(), strict=True))
-        return {entry.id for entry in entries}
+        shared = {"created_at": now, "run_at": now}
+        shared |= {name: _stored(name, [value], now)[0] for name, value in columns.shared.items()}
+        own = {name: _stored(name, column, now) for name, column in columns.own.items()}
+        said = {name: repeat(value) for name, value in shared.items() if name not in own} | own
+        tx.connection.executemany(context_insert(tuple(said)), zip(*said.values()))  # noqa: B905 - some are endless
+
+    def insert_contexts(self, tx: SqliteTx, columns: Columns) -> set[str]:
+        """Append contexts: there is no other writer, so what was not taken is new."""
+        self.append_contexts(tx, columns)
+        return set(columns.own["id"])
 
     def claim(self, db: SqliteDatabase, ask: Ask, lane: LaneRow) -> Claim | None:
         """Move due unordered jobs into a claim."""
@@ -301,16 +303,12 @@ def _filled(usual: Mapping[str, object], rows: Sequence[Row]) -> dict[str, Row]:
     return {name: column for (name, value), column in columns if column.count(value) < len(rows)}
 
 
-def _context_values(job: NewJob, lane: LaneRow, id_: str, now: int) -> tuple[Any, ...]:
-    mode = lane.mode if job.mode is None else job.mode
-    return (
-        lane.keep, lane.id, int(mode), job.sequence, job.max_attempts,
-        now if job.run_at is None else to_us(job.run_at), now,
-        None if job.start_by is None else to_us(job.start_by),
-        None if job.finish_by is None else to_us(job.finish_by),
-        id_, job.group, job.tenant, job.key, job.target, job.headers, job.pool, job.entity, job.version,
-        job.event, job.correlation, job.payload,
-    )  # fmt: skip
+def _stored(name: str, column: Sequence[Any], now: int) -> Sequence[Any]:
+    """Return what is stored of a column; a job that does not say when it is due is due now."""
+    if name not in _TIMES:
+        return column
+    missing = now if name == "run_at" else None
+    return [missing if at is None else to_us(at) for at in column]
 
 
 def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
