@@ -4,6 +4,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 
+class Unwritable(ValueError):
+    """No message can be made of this job as it is; the text says what to change."""
+
+
 class Envelope(NamedTuple):
     """One message. `payload`, `headers` and `event` are JSON text, as the caller gave it.
 
