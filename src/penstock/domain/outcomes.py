@@ -113,7 +113,9 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Its `start_by` passed before it was sent."""
+    """Its time passed before it was sent."""
+
+    why: str = "start_by has passed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,9 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             due_at = job.due_at if wait is None else max(job.due_at, now + wait)
             row = _again(job._replace(state=_next(job, Move.RETURN)), due_at)
             return Landing(row, audit=_audit(job, row, Move.RETURN, why, now))
-        case Expired():
+        case Expired(why=why):
             row = job._replace(state=_next(job, Move.EXPIRE))
-            return Landing(row, audit=_audit(job, row, Move.EXPIRE, "start_by has passed", now))
+            return Landing(row, audit=_audit(job, row, Move.EXPIRE, why, now))
         case Held(reason=reason):
             row = _again(job._replace(state=_next(job, Move.HOLD)), job.due_at)._replace(reason=reason)
             return Landing(row, audit=_audit(job, row, Move.HOLD, reason, now))
