@@ -79,6 +79,8 @@ def day(store: Store, batch: int) -> Iterator[tuple[str, int]]:
     yield "enqueue grouped", batch
     store.enqueue([job._replace(id=f"chosen-{number}") for number, job in enumerate(plain_jobs(batch))])
     yield "enqueue by id", batch
+    store.scout()
+    yield "scout", 0
     yield from _unordered(store, batch)
     yield from _ordered(store, batch)
     yield from _recovery(store, batch)

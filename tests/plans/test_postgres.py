@@ -9,11 +9,13 @@ import pytest
 
 from penstock.domain.job import Claim
 from penstock.stores.postgres import statements as sql
+from penstock.stores.postgres.database import compiled
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.postgres.store import PostgresStore
+from penstock.stores.sql.pacing import CONFIRM, SCOUT
 from penstock.stores.sql.store import SqlStore
 from tests.conftest import PgServer
-from tests.plans.backlog import BIG, SMALL, Size, fill_postgres, put_lanes
+from tests.plans.backlog import BIG, LANES, SMALL, Size, fill_postgres, put_lanes
 from tests.plans.counting import Touched, on_the_wire, touched
 from tests.plans.explained import BIG_TABLES, Seen, Spy
 from tests.plans.hotcalls import make_calls
@@ -33,6 +35,14 @@ ROW = ("groups", "groups_pkey")
 READY = ("groups", "groups_ready")
 GROUP_TENANT = ("groups", "groups_tenant")
 EXPECTED: Final = {
+    "SCOUT": {
+        DUE,
+        ("jobs", "jobs_due_tenants"),
+        READY,
+        ("groups", "groups_ready_tenants"),
+        ("wakes", "wakes_pkey"),
+    },
+    "CONFIRM": {("claims", "claims_pkey")},
     "CLAIM": {DUE, TENANT, ("jobs", "ctid"), CONTEXT},
     "CLAIM_FAIR": {DUE, TENANT, ("jobs", "jobs_due_tenants"), ("jobs", "ctid"), CONTEXT},
     "JOB_TENANTS": {TENANT},
@@ -73,6 +83,11 @@ STATEMENTS: Final = {
 }
 BUFFERS_PER_JOB: Final = 60
 GROWTH: Final = 1.2
+IDLE_LANES: Final = 1_000
+ROWS_PER_LANE: Final = 3
+IDLE: Final = """
+    SET session_replication_role = replica;
+    INSERT INTO penstock.lanes (name) SELECT 'idle-' || i FROM generate_series(1, {}) i"""
 
 
 @contextmanager
@@ -174,7 +189,8 @@ def test_a_pass_reads_what_it_works_on(url: str, statistics: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ANALYZE")
     complaints, missing = [], set(EXPECTED)
-    names = {getattr(sql, name): name for name in EXPECTED}
+    shared = {"SCOUT": compiled(SCOUT["postgres"]), "CONFIRM": compiled(CONFIRM["postgres"])}
+    names = {shared.get(name) or getattr(sql, name): name for name in EXPECTED}
     for call, jobs, seen in watched_day(url):
         name = names.get(seen.sql, "")
         missing.discard(name)
@@ -212,3 +228,15 @@ def problems(seen: Seen, jobs: int, expected: set[tuple[str, str]]) -> Iterator[
             yield f"{scan}, for {jobs} jobs"
     for table, index in expected - seen.by_index():
         yield f"{table} is not read by {index} but by {sorted(i for t, i in seen.by_index() if t == table)}"
+
+
+def test_a_look_at_a_thousand_idle_lanes_is_a_probe_of_each(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(IDLE.format(IDLE_LANES).encode())
+    with opened(url) as store:
+        store.scout()
+        before = touched(store)
+        scouted = store.scout()
+        cost = touched(store).since(before, IDLE_LANES)
+    assert set(scouted.work) == set(LANES)
+    assert cost.rows < ROWS_PER_LANE

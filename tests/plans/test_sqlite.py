@@ -15,7 +15,7 @@ from penstock.ports.clock import SystemClock
 from penstock.stores.sql.store import SqlStore
 from penstock.stores.sqlite.store import SqliteStore
 from penstock.stores.sqlite.times import to_us
-from tests.plans.backlog import BIG, SMALL, Size, fill_sqlite, put_lanes
+from tests.plans.backlog import BIG, LANES, SMALL, Size, fill_sqlite, put_lanes
 from tests.plans.counting import CountingConnection, steps_of
 from tests.plans.hotcalls import make_calls
 from tests.plans.scenario import day
@@ -23,12 +23,21 @@ from tests.plans.scenario import day
 BATCH: Final = 210
 STEPS_PER_JOB: Final = 450
 GROWTH: Final = 1.2
+IDLE_LANES: Final = 1_000
+STEPS_PER_LANE: Final = 100
+IDLE: Final = "INSERT INTO penstock_lanes (name) VALUES (?)"
 # What may be read from end to end: lists that came as parameters, parts of the statement, tiny tables.
 SCANNED: Final = re.compile(
-    r"SCAN (json_each|CONSTANT ROW|\(subquery-\d+\)|k|t|c|\w+ VIRTUAL TABLE"
+    r"SCAN (json_each|CONSTANT ROW|\(subquery-\d+\)|k|t|c|l|one|asked|r LEFT-JOIN|\w+ VIRTUAL TABLE"
     r"|penstock_(lanes|former_lanes|claims|counts|epochs))( |$)"
 )
 EXPECTED: Final = {
+    "scout": {
+        "penstock_jobs_due",
+        "penstock_jobs_due_tenants",
+        "penstock_groups_ready",
+        "penstock_groups_ready_tenants",
+    },
     "claim": {"penstock_jobs_due", "penstock_jobs_tenant"},
     "claim fair": {"penstock_jobs_due", "penstock_jobs_tenant", "penstock_jobs_due_tenants"},
     "heads": {"penstock_groups_ready", "penstock_groups_tenant", "penstock_jobs_group"},
@@ -168,3 +177,14 @@ def statements_per_call(path: Path, batch: int) -> dict[str, int]:
 
         make_calls(store, batch, meter)
     return counts
+
+
+def test_a_look_at_a_thousand_idle_lanes_is_a_probe_of_each(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as plain:
+        plain.executemany(IDLE, [(f"idle-{number}",) for number in range(IDLE_LANES)])
+        plain.commit()
+    with closing(SqliteStore(path)) as store:
+        reader = store.db.read(lambda tx: tx.connection)
+        steps = steps_of(reader, store.scout)
+        assert set(store.scout().work) == set(LANES)
+    assert steps < STEPS_PER_LANE * IDLE_LANES

@@ -18,7 +18,8 @@ __all__ = ["Confirmed", "Flow", "Grant", "Limit", "Need", "Pause", "Scouted", "T
 class Work(NamedTuple):
     """When a lane next has something to do: its earliest unordered job, its earliest ready group.
 
-    A group that somebody woke since the last claim counts as ready now. None = nothing of that kind.
+    A group that somebody woke since the last claim counts as ready now: it may be too early, never too late.
+    None = nothing of that kind.
     """
 
     jobs_at: datetime | None

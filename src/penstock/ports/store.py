@@ -23,7 +23,7 @@ from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
-from penstock.ports.flow import Confirmed
+from penstock.ports.flow import Confirmed, Scouted
 
 __all__ = [
     "Ask", "AuditEntry", "AuditPage", "Done", "GroupState", "JobQuery", "Lapse", "Order", "Page", "Report",
@@ -185,6 +185,9 @@ class Store(Protocol):
 
     def confirm(self, claim: Claim) -> Confirmed:
         """Look once more before sending: is the claim still ours, may its lane send, what was asked for."""
+
+    def scout(self) -> Scouted:
+        """Look at all lanes at once; a thousand idle ones cost one statement."""
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen; False = the claim is no longer ours."""

@@ -1,7 +1,7 @@
 """The pacing role (`ports/flow.py`) of a store in a SQL database."""
 
 from penstock.domain.job import Claim
-from penstock.ports.flow import Confirmed
+from penstock.ports.flow import Confirmed, Scouted
 from penstock.stores.sql import pacing
 from penstock.stores.sql.database import Database
 
@@ -15,3 +15,7 @@ class FlowPart:
     def confirm(self, claim: Claim) -> Confirmed:
         """Look once more before sending."""
         return self.db.look(lambda tx: pacing.confirm(tx, self.db.dialect, claim))
+
+    def scout(self) -> Scouted:
+        """Look at all lanes at once."""
+        return self.db.look(lambda tx: pacing.scout(tx, self.db.dialect))

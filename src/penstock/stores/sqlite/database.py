@@ -28,7 +28,7 @@ BUSY_TIMEOUT_S: Final = 10.0
 MIN_VERSION: Final = (3, 35, 0)
 BROKEN_TEXT: Final = "Could not decode to UTF-8"
 _ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
-_FILLED: Final = re.compile(r"num_nulls\((\w+)\) = 0")  # how PostgreSQL's planner is kept from another index
+_FILLED: Final = re.compile(r"num_nulls\(([\w.]+)\) = 0")  # how PostgreSQL's planner is kept from another index
 _LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?\s*$")
 
 

@@ -22,6 +22,7 @@ from penstock.testing.store_suite.replays import ReplayTests
 from penstock.testing.store_suite.reports import ReportTests
 from penstock.testing.store_suite.retention import ExpiryTests, RetentionTests
 from penstock.testing.store_suite.runs import RunTests
+from penstock.testing.store_suite.scouting import ScoutTests
 from penstock.testing.store_suite.sends import SendTests
 from penstock.testing.store_suite.settling import RequestTests, SettlingTests
 from penstock.testing.store_suite.verbs import VerbTests
@@ -36,6 +37,7 @@ class StoreSuite(
     KeyTests,
     ClaimTests,
     ConfirmTests,
+    ScoutTests,
     FairnessTests,
     GroupTests,
     BlockingTests,
