@@ -5,16 +5,23 @@ the machine does. What it raises concerns the whole batch: `SinkUnavailable` whe
 else means that nobody knows what became of it. `probe` is asked before work is repeated.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TextIO
 
+from penstock.domain.bodies import DEFAULT_POOL, Writer, unsigned
 from penstock.domain.envelopes import Envelope
+from penstock.domain.headers import EVENT_PREFIX
 from penstock.domain.outcomes import Receipt
 from penstock.errors import PenstockError
+from penstock.ports.clock import Clock
+from penstock.ports.executor import Executor
+from penstock.ports.queue import Queue
+from penstock.ports.secrets import Secrets
 
 __all__ = [
-    "FAILED", "NOT_STARTED", "RUNNING", "SUCCEEDED", "UNKNOWN", "Envelope", "OpenSink", "Options", "Probed",
-    "Sink", "SinkUnavailable",
+    "FAILED", "NOT_STARTED", "RUNNING", "SUCCEEDED", "UNKNOWN", "Envelope", "OpenKind", "OpenSink", "Options",
+    "Probed", "Sink", "SinkUnavailable", "Supplies",
 ]  # fmt: skip
 
 
@@ -69,3 +76,39 @@ class OpenSink(Protocol):
 
 
 Options = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplies:
+    """What a node gives its sinks to work with.
+
+    `allow_networks` and `own_listeners` (host and port each) are for whoever connects to targets: addresses
+    that are allowed although they are not global, and those that never are. Pointers lead to `endpoint` and
+    carry what `sign` returns. `stream` is where a console writes.
+    """
+
+    executor: Executor
+    clock: Clock
+    stream: TextIO
+    queue: Queue | None = None
+    secrets: Secrets | None = None
+    allow_networks: Sequence[str] = ()
+    own_listeners: Collection[tuple[str, int]] = ()
+    endpoint: str = ""
+    default_pool: str = DEFAULT_POOL
+    sign: Callable[[Envelope], str] = unsigned
+
+    def writer(self, kind: str, *, format: str, prefix: str = EVENT_PREFIX) -> Writer:  # noqa: A002
+        """Return what writes the bodies of a sink of this kind, in this format unless a lane says another."""
+        return Writer(
+            format=format,
+            kind=kind,
+            prefix=prefix,
+            endpoint=self.endpoint,
+            default_pool=self.default_pool,
+            sign=self.sign,
+        )
+
+
+OpenKind = Callable[[Options, Supplies], Awaitable[Sink]]
+"""Opens a connection of one kind; what the entry points of the group `penstock.sinks` lead to."""

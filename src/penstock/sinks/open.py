@@ -1,0 +1,124 @@
+"""Finds sinks by name: a connection of `[sinks.NAME]`, or a kind's default connection.
+
+Kinds of other packages come through the entry points of the group `penstock.sinks`: the entry's name is the
+kind, and it leads to an async function that takes options and supplies (ports/sink.py) and returns the sink.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+from penstock.domain.bodies import DEFAULT_POOL, unsigned
+from penstock.domain.envelopes import Envelope
+from penstock.domain.names import near
+from penstock.errors import InvalidSetting
+from penstock.ports.clock import Clock
+from penstock.ports.executor import Executor
+from penstock.ports.queue import Queue
+from penstock.ports.secrets import Secrets
+from penstock.ports.sink import OpenKind, OpenSink, Options, Sink, SinkUnavailable, Supplies
+
+GROUP: Final = "penstock.sinks"
+KINDS: Final[Mapping[str, str]] = {
+    "console": "penstock.sinks.console:open_console",
+    "embedded": "penstock.sinks.embedded:open_embedded",
+    "http": "penstock.sinks.http:open_http",
+}
+LATER: Final = ("router", "sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal", "step")
+# What to install for a kind whose driver is missing; a kind without one needs nothing more.
+EXTRAS: Final = frozenset({"sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal"})
+_FILE: Final = "_FILE"
+
+
+def make_open(
+    settings: Mapping[str, Options],
+    *,
+    executor: Executor,
+    clock: Clock,
+    queue: Queue | None = None,
+    secrets: Secrets | None = None,
+    allow_networks: Sequence[str] = (),
+    own_listeners: Collection[tuple[str, int]] = (),
+    endpoint: str = "",
+    default_pool: str = DEFAULT_POOL,
+    sign: Callable[[Envelope], str] = unsigned,
+    stream: TextIO | None = None,
+) -> OpenSink:
+    """Return what opens sinks by name. `settings` are the options of each named connection.
+
+    Every call opens a connection of its own, which is for the caller to close. See `Supplies` for the rest.
+    """
+    supplies = Supplies(
+        executor=executor,
+        clock=clock,
+        stream=stream or sys.stdout,
+        queue=queue,
+        secrets=secrets,
+        allow_networks=allow_networks,
+        own_listeners=own_listeners,
+        endpoint=endpoint,
+        default_pool=default_pool,
+        sign=sign,
+    )
+
+    async def open_sink(name: str) -> Sink:
+        options = settings.get(name)
+        kind = name if options is None else str(options.get("kind", name))
+        try:
+            opener = _opener(kind, settings if options is None else {})
+            found = await executor.run(lambda: _with_files(options or {}))
+            return await opener(found, supplies)
+        except InvalidSetting as error:
+            raise SinkUnavailable(f'sink "{name}": {error}') from error
+
+    return open_sink
+
+
+def kinds() -> list[str]:
+    """Return every kind that can be opened here."""
+    return sorted({*KINDS, *(point.name for point in entry_points(group=GROUP))})
+
+
+def _opener(kind: str, named: Mapping[str, Options]) -> OpenKind:
+    """Return what opens a connection of this kind."""
+    if kind in KINDS:
+        module, _, function = KINDS[kind].partition(":")
+        return cast("OpenKind", getattr(import_module(module), function))
+    for point in entry_points(group=GROUP, name=kind):
+        return _loaded(point)
+    if kind in LATER:
+        raise SinkUnavailable(f'sink kind "{kind}" is not in this version yet: use {_or(kinds())}')
+    close = near(kind, [*kinds(), *LATER, *named])
+    hint = (
+        f"did you mean {_or(close)}?" if close else f"there are {_or(kinds())}, and [sinks.NAME] names more"
+    )
+    raise SinkUnavailable(f'unknown sink "{kind}"; {hint}')
+
+
+def _loaded(point: EntryPoint) -> OpenKind:
+    try:
+        return cast("OpenKind", point.load())
+    except ImportError as error:
+        extra = f': pip install "penstock[{point.name}]"' if point.name in EXTRAS else ""
+        raise SinkUnavailable(f'sink kind "{point.name}" lacks a package ({error}){extra}') from error
+    except AttributeError as error:
+        raise SinkUnavailable(f'sink kind "{point.name}" of {point.value} is broken: {error}') from error
+
+
+def _with_files(options: Options) -> Options:
+    """Return the options with `password_FILE = path` replaced by the `password` that the file holds."""
+    found = dict(options)
+    for name in [name for name in options if name.endswith(_FILE)]:
+        path = Path(str(found.pop(name)))
+        try:
+            found[name.removesuffix(_FILE)] = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(name, f"{path} cannot be read: {error}") from None
+    return found
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + list(names[-1:]))
