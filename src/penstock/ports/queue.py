@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+# For so long after an acknowledgement a dedup name is known still: a re-send after a crash is absorbed.
+REMEMBERED: Final = timedelta(minutes=10)
 
 
 class Message(NamedTuple):
@@ -27,10 +30,16 @@ class Queue(Protocol):
     """Queues with visibility timeouts; messages of one group are received in order, one at a time."""
 
     def push(self, queue: str, messages: Sequence[Message]) -> list[int | None]:
-        """Append messages; the number of each, None for one whose dedup name is in the queue already."""
+        """Append messages; the number of each, None for one whose dedup name is known already.
+
+        A name is known while its message is in the queue, and for `REMEMBERED` after it was acknowledged.
+        """
 
     def receive(self, queue: str, limit: int, *, visibility: timedelta) -> list[Delivery]:
-        """Return messages that are visible and hide them for that long; of each group only its first."""
+        """Return messages that are visible, oldest first, and hide them for that long.
+
+        Of each group only its first, and none while that one is hidden.
+        """
 
     def ack(self, deliveries: Sequence[Delivery]) -> int:
         """Delete messages that were not received again since; return how many."""

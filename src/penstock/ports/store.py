@@ -24,6 +24,8 @@ from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
 from penstock.ports.flow import Confirmed, Scouted
+from penstock.ports.queue import Queue
+from penstock.ports.secrets import Secrets
 
 __all__ = [
     "Ask", "AuditEntry", "AuditPage", "Done", "GroupState", "JobQuery", "Lapse", "Order", "Page", "Report",
@@ -121,8 +123,8 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Protocol):
-    """A database of jobs."""
+class Store(Queue, Secrets, Protocol):
+    """A database of jobs, with the parts that ports/queue.py and ports/secrets.py describe."""
 
     # -- schema and clock
     def migrate(self) -> list[str]:
@@ -290,8 +292,8 @@ class Store(Protocol):
     def register_node(self, name: str) -> int:
         """Return a number nobody had before, for one run of one process."""
 
-    def beat(self, node: int) -> None:
-        """Note that the node is alive."""
+    def beat(self, node: int, note: str | None = None) -> None:
+        """Note that the node is alive, and what it says of itself (JSON; None = what it said before)."""
 
     def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
         """Become holder of a role whose term has run out; None = somebody else holds it."""

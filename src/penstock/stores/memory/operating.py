@@ -46,7 +46,7 @@ def _operate(tables: Tables, order: Order, job_id: str) -> Done:
     if what.effect is Effect.REFUSED:
         return Done(Effect.REFUSED, state, f"{verb} does nothing to a job that is {state.label}")
     if what.effect is Effect.REQUESTED or what.move is None:
-        tables.requests[row.arrival] = Request(verb, order.actor, order.reason)
+        tables.requests[row.arrival] = Request(verb, order.actor, order.reason, order.now)
         _note(tables, row, row, order)
         return Done(Effect.REQUESTED, state, "its holder is asked")
     if what.move is Move.REPLAY and (why := replay_refusal(tables, row, order.called, force=order.force)):

@@ -1,9 +1,11 @@
 """The port: one lock, one clock, and the functions of this package."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import RLock
 
+from penstock import __version__
 from penstock.domain.edits import Changed, Edit, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
@@ -12,7 +14,8 @@ from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
 from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.states import JobState, Verb
-from penstock.errors import PenstockError
+from penstock.errors import NotFound, PenstockError
+from penstock.ports.insight import NodeRow
 from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
 from penstock.stores.memory import (
     applying,
@@ -26,25 +29,34 @@ from penstock.stores.memory import (
     retiring,
 )
 from penstock.stores.memory.flow import FlowPart
+from penstock.stores.memory.queue import QueuePart
+from penstock.stores.memory.secrets import SecretsPart
 from penstock.stores.memory.tables import Tables
 
 
-class MemoryStore(FlowPart):
+class MemoryStore(FlowPart, QueuePart, SecretsPart):
     """Jobs in this process's memory; gone when it ends.
 
-    `clock` gives the store's time, `ids` the ids of jobs that come without one.
+    `clock` gives the store's time, `ids` the ids of jobs that come without one, `entropy` random bytes.
     """
 
-    def __init__(self, clock: Callable[[], datetime], ids: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], datetime],
+        ids: Callable[[], str],
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> None:
         self._clock = clock
         self._ids = ids
+        self._entropy = entropy
         self._tables = Tables()
         self._lock = RLock()
 
     # -- schema and clock
 
     def migrate(self) -> list[str]:
-        """There are no tables to change."""
+        """Make the keys that nodes share; there are no tables to change."""
+        self.make_secrets()
         return []
 
     def check_schema(self) -> None:
@@ -292,15 +304,19 @@ class MemoryStore(FlowPart):
     def register_node(self, name: str) -> int:
         """Return a number nobody had before."""
         with self._lock:
-            node = len(self._tables.nodes) + 1
-            self._tables.nodes[node] = (name, self.now())
+            node, now = len(self._tables.nodes) + 1, self.now()
+            self._tables.nodes[node] = NodeRow(node, name, __version__, now, now)
             return node
 
-    def beat(self, node: int) -> None:
-        """Note that the node is alive."""
+    def beat(self, node: int, note: str | None = None) -> None:
+        """Note that the node is alive, and what it says of itself."""
         with self._lock:
-            name, _ = self._tables.nodes[node]
-            self._tables.nodes[node] = (name, self.now())
+            if node not in self._tables.nodes:
+                raise NotFound("node", str(node))
+            row = self._tables.nodes[node]
+            self._tables.nodes[node] = row._replace(
+                seen_at=self.now(), note=row.note if note is None else note
+            )
 
     def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
         """Become holder of a role nobody else holds."""

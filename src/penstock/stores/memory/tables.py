@@ -15,6 +15,8 @@ from penstock.domain.ordering import Mode, Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
 from penstock.domain.states import LIVE, JobState, Verb
+from penstock.ports.insight import NodeRow
+from penstock.ports.secrets import Secret
 from penstock.ports.store import Tick
 
 TICKS_KEPT = 1_000
@@ -35,6 +37,20 @@ class Request(NamedTuple):
     verb: Verb
     actor: str
     reason: str
+    at: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Queued:
+    """A message of the embedded broker."""
+
+    queue: str
+    group: str | None
+    dedup: str | None
+    body: str
+    created_at: datetime
+    visible_at: datetime
+    receives: int = 0
 
 
 @dataclass(slots=True)
@@ -103,11 +119,15 @@ class Tables:
     attempts: list[Attempt] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)
     terms: dict[str, Term] = field(default_factory=dict)
-    nodes: dict[int, tuple[str, datetime]] = field(default_factory=dict)
+    nodes: dict[int, NodeRow] = field(default_factory=dict)
+    secrets: list[Secret] = field(default_factory=list)
+    queue: dict[int, Queued] = field(default_factory=dict)
+    queue_dedups: dict[tuple[str, str], datetime] = field(default_factory=dict)
     ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=TICKS_KEPT))
     arrivals: Iterator[int] = field(default_factory=lambda: count(1))
     pool_numbers: Iterator[int] = field(default_factory=lambda: count(1))
     epochs: Iterator[int] = field(default_factory=lambda: count(1))
+    queue_numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def row(self, arrival: int) -> Live | None:
         """Return a job's row wherever it is."""

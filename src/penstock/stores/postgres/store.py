@@ -11,9 +11,13 @@ from penstock.stores.sql.store import SqlStore
 
 
 def PostgresStore(  # noqa: N802 - reads as the type it makes
-    url: str, *, ids: Callable[[], str] | None = None, max_connections: int = 8
+    url: str,
+    *,
+    ids: Callable[[], str] | None = None,
+    max_connections: int = 8,
+    entropy: Callable[[int], bytes] = os.urandom,
 ) -> SqlStore:
     """Connect; `migrate` makes the tables. Every time that is stored is the database's own."""
-    ids = ids or Ulids(lambda: int(SystemClock().now().timestamp() * 1000), os.urandom)
+    ids = ids or Ulids(lambda: int(SystemClock().now().timestamp() * 1000), entropy)
     database = PostgresDatabase(url, max_connections=max_connections)
-    return SqlStore(database, PostgresHotPath(), ids, "penstock.stores.postgres")
+    return SqlStore(database, PostgresHotPath(), ids, "penstock.stores.postgres", entropy)

@@ -12,7 +12,8 @@ from penstock.stores.sql.database import Tx, one
 REGISTER: Final = """
     INSERT INTO penstock.nodes (name, version, started_at, seen_at)
     VALUES (:name, :version, :now, :now) RETURNING id"""
-BEAT: Final = "UPDATE penstock.nodes SET seen_at = :now WHERE id = :node"
+BEAT: Final = """
+    UPDATE penstock.nodes SET seen_at = :now, note = coalesce(:note, note) WHERE id = :node"""
 TICK: Final = """
     INSERT INTO penstock.ticks (node, lane, at, claimed, settled, phases)
     VALUES (:node, (SELECT id FROM penstock.lanes WHERE name = :lane), :now, :claimed, :settled, :phases)"""
@@ -30,9 +31,9 @@ def register_node(tx: Tx, name: str) -> int:
     return number
 
 
-def beat(tx: Tx, node: int) -> bool:
-    """Note that the node is alive; False = there is no such node."""
-    return tx.execute(BEAT, node=node, now=tx.now) > 0
+def beat(tx: Tx, node: int, note: str | None) -> bool:
+    """Note that the node is alive, and what it says of itself; False = there is no such node."""
+    return tx.execute(BEAT, node=node, now=tx.now, note=note) > 0
 
 
 def record_tick(tx: Tx, tick: Tick) -> None:

@@ -1,5 +1,6 @@
 """A `Store` made of a `Database`, a dialect's `HotPath` and the shared statements."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -43,6 +44,8 @@ from penstock.stores.sql import (
 from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
+from penstock.stores.sql.queue import QueuePart
+from penstock.stores.sql.secrets import SecretsPart
 
 MARK_SENDING = "UPDATE penstock.claims SET sending = true WHERE id = :epoch"
 RENEW = """
@@ -50,19 +53,22 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore(FlowPart):
+class SqlStore(FlowPart, QueuePart, SecretsPart):
     """Jobs in a SQL database."""
 
     db: Database
     hot: HotPath
     ids: Callable[[], str]
     migrations: str
+    entropy: Callable[[int], bytes] = os.urandom
     _lanes: dict[str, LaneRow] = field(default_factory=dict)
 
     # -- schema and clock
     def migrate(self) -> list[str]:
-        """Bring the tables up to date."""
-        return migrate.migrate(self.db, self.migrations)
+        """Bring the tables up to date, and make the keys that nodes share."""
+        applied = migrate.migrate(self.db, self.migrations)
+        self.make_secrets()
+        return applied
 
     def check_schema(self) -> None:
         """Refuse tables this version does not know."""
@@ -294,9 +300,9 @@ class SqlStore(FlowPart):
         """Return a number nobody had before."""
         return self.db.write(lambda tx: nodes.register_node(tx, name))
 
-    def beat(self, node: int) -> None:
-        """Note that the node is alive."""
-        if not self.db.write(lambda tx: nodes.beat(tx, node)):
+    def beat(self, node: int, note: str | None = None) -> None:
+        """Note that the node is alive, and what it says of itself."""
+        if not self.db.write(lambda tx: nodes.beat(tx, node, note)):
             raise NotFound("node", str(node))
 
     def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:

@@ -19,8 +19,9 @@ def SqliteStore(  # noqa: N802 - reads as the type it makes
     ids: Callable[[], str] | None = None,
     busy_timeout: float = BUSY_TIMEOUT_S,
     trace: Callable[[str], None] | None = None,
+    entropy: Callable[[int], bytes] = os.urandom,
 ) -> SqlStore:
     """Open (and create) the file; `migrate` makes the tables. `clock` gives every time that is stored."""
     database = SqliteDatabase(path, clock=clock or SystemClock().now, busy_timeout=busy_timeout, trace=trace)
-    ids = ids or Ulids(lambda: int(SystemClock().now().timestamp() * 1000), os.urandom)
-    return SqlStore(database, SqliteHotPath(), ids, "penstock.stores.sqlite")
+    ids = ids or Ulids(lambda: int(SystemClock().now().timestamp() * 1000), entropy)
+    return SqlStore(database, SqliteHotPath(), ids, "penstock.stores.sqlite", entropy)

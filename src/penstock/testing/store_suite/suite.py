@@ -13,6 +13,7 @@ from penstock.testing.store_suite.lanes import LaneTests
 from penstock.testing.store_suite.leader import LeaderTests
 from penstock.testing.store_suite.listing import ListingTests
 from penstock.testing.store_suite.pools import LaneDeletionTests, PauseTests, PoolTests
+from penstock.testing.store_suite.queueing import QueueRaceTests, QueueTests
 from penstock.testing.store_suite.racing import RaceTests
 from penstock.testing.store_suite.racing_groups import GroupRaceTests
 from penstock.testing.store_suite.reading import CountTests, GroupStateTests, ReadingTests
@@ -25,6 +26,7 @@ from penstock.testing.store_suite.runs import RunTests
 from penstock.testing.store_suite.scouting import ScoutTests
 from penstock.testing.store_suite.sends import SendTests
 from penstock.testing.store_suite.settling import RequestTests, SettlingTests
+from penstock.testing.store_suite.shared_keys import SecretTests
 from penstock.testing.store_suite.verbs import VerbTests
 
 
@@ -63,5 +65,8 @@ class StoreSuite(
     LeaderTests,
     RaceTests,
     GroupRaceTests,
+    QueueTests,
+    QueueRaceTests,
+    SecretTests,
 ):
     """Subclass it as `Test…` and give it a fixture `store`: fresh, migrated."""
