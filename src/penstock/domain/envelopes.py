@@ -12,6 +12,7 @@ class Envelope(NamedTuple):
     """One message. `payload`, `headers` and `event` are JSON text, as the caller gave it.
 
     `number` is the send (the same number after a crash, a new one for a retry); `attempt` counts from 1.
+    `batch` is the claim it is sent under, as the job's timeline names it.
     `mode` says whether the group is an order to be kept (None = it may be) or a mere label (`immediate`).
     """
 
@@ -37,6 +38,7 @@ class Envelope(NamedTuple):
     finish_by: datetime | None = None
     created_at: datetime | None = None
     mode: str | None = None
+    batch: int | None = None
 
     @property
     def dedup(self) -> str:
