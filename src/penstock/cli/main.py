@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Entry] = {
     "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
     "jobs": Entry("penstock.cli.jobs:jobs", "List jobs, look at one, and act on it."),
     "lanes": Entry("penstock.cli.lanes:lanes", "Look at lanes, change, pause, and apply them from a file."),
+    "listen": Entry("penstock.cli.listen:listen", "Receive what is sent to http targets, and show it."),
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),

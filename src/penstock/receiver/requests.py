@@ -1,5 +1,6 @@
 """What arrived: one request as a value, and how it is written in a log."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,12 +16,13 @@ SAID_BY: Final = ("job-id", "send", "attempt", "lane", "group", "sequence", "mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request is answered with, and after how long."""
+    """What a request is answered with, after how long, and not before somebody opens the gate."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: timedelta = timedelta(0)
+    gate: asyncio.Event | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

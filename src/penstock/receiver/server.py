@@ -67,6 +67,8 @@ class Receiver:
         self.tell(request)
         if answer.delay:
             await asyncio.sleep(answer.delay.total_seconds())
+        if answer.gate is not None:
+            await answer.gate.wait()
         self.ledger.answered(request, answer)
         return web.Response(status=answer.status, body=answer.body, headers=dict(answer.headers))
 
