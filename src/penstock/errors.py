@@ -9,6 +9,7 @@ PenstockError
 ├── InvalidConfig         a configuration file or variable is wrong; every problem, with its line
 ├── IllegalTransition     the machine has no such move from this state
 ├── NotFound              no job (lane, group …) of that name
+├── TermOver              this node no longer leads; nothing was written
 ├── InUse                 a lane or pool cannot be deleted while something needs it
 ├── InvalidQuery          a filter of a list is wrong
 ├── InvalidCursor         a list cannot go on from there
@@ -98,6 +99,14 @@ class NotFound(PenstockError):
         super().__init__(f'no {kind} "{name}"')
         self.kind = kind
         self.name = name
+
+
+class TermOver(PenstockError):
+    """This node no longer leads; nothing was written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"term {number} is over: another node leads now, or may")
+        self.number = number
 
 
 class InUse(PenstockError):
