@@ -1,0 +1,13 @@
+"""Threads for blocking calls, as a node has them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.ports.executor import ThreadExecutor
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadExecutor]:
+    with ThreadExecutor(2, name="test") as threads:
+        yield threads
