@@ -62,18 +62,23 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """The sink took it and somebody will report within `ack`; `passes` lets the group go on meanwhile."""
+    """The sink took it and somebody will report within `ack`; `passes` lets the group go on meanwhile.
+
+    `slot` is the pool, or key of a pool, that the job occupies until it is back (domain/limits.py).
+    """
 
     ack: timedelta
     receipt: str | None = None
     passes: bool = False
+    slot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The executor works on it and will be heard of within `within`."""
+    """The executor works on it and will be heard of within `within`; `slot` as when it was dispatched."""
 
     within: timedelta
+    slot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Who stopped something, and until when: the words a person gets for why nothing is sent."""
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -18,6 +19,15 @@ class Pause:
     def over(self, now: datetime) -> bool:
         """Say whether it has ended by itself."""
         return self.until is not None and now >= self.until
+
+    def same(self, other: "Pause | None") -> bool:
+        """Say whether nothing changes for anybody if this one takes the place of the other."""
+        return other is not None and replace(other, at=self.at) == self
+
+    def facts(self) -> str:
+        """Return it as the audit log shows it."""
+        until = None if self.until is None else self.until.isoformat()
+        return json.dumps({"paused_until": until, "pause_reason": self.reason, "paused_by": self.actor})
 
 
 class Stop(NamedTuple):

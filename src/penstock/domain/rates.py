@@ -151,6 +151,11 @@ def ready_in(
     return (filled.at - now) + -(-missing // rate.grains_per_microsecond) * _MICROSECOND
 
 
+def time_to_fill(rate: Rate, burst: int) -> timedelta:
+    """Return how long an empty bucket takes to be full."""
+    return -(-burst * GRAINS_PER_TOKEN // rate.grains_per_microsecond) * _MICROSECOND
+
+
 def slice_size(rate: Rate, burst: int, *, nodes: int, ttl: timedelta) -> int:
     """Return how many tokens a node should lease at a time.
 

@@ -32,6 +32,7 @@ from penstock.domain.outcomes import (
 from penstock.domain.states import LIVE, TERMINAL, JobState, Move, Reason, Verb, after
 
 NODE_ACTOR = "penstock"
+OUT = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 
 
 class Landing(NamedTuple):
@@ -51,9 +52,23 @@ def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = N
     cancel or hold that waited for the holder: it is honoured whenever the job would otherwise be pending.
     """
     landing = _land(job, outcome, now)
+    if landing.job.slot is not None and landing.job.state not in OUT:
+        landing = landing._replace(job=landing.job._replace(slot=None))
     if request is None or landing.job.state != JobState.PENDING:
         return landing
     return _honour(landing, request, now)
+
+
+def occupied(row: Live, epoch: int, outcome: Outcome) -> Live | None:
+    """Return the row with the slot that its sender names after the executor's word came first.
+
+    A report may overtake the sender's own settle, which then changes nothing else: the job is out already,
+    and nobody but its sender knows which pool that is to count for. None = it is not, or the slot is known.
+    """
+    slot = outcome.slot if isinstance(outcome, Dispatched | Running) else None
+    if slot is None or row.slot is not None or row.state not in OUT or row.epoch != epoch:
+        return None
+    return row._replace(slot=slot)
 
 
 def still_asked(request: Verb, row: Live) -> bool:
@@ -67,7 +82,7 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
     A replayed job is as unsent in the eyes of its group, but its send number goes on: what is still out there
     from before must not pass for the new send. Its `start_by` is gone, or it would expire again at once.
     """
-    row = job._replace(state=after(JobState(job.state), move), reason=None)
+    row = job._replace(state=after(JobState(job.state), move), reason=None, slot=None)
     match move:
         case Move.HOLD:
             return row._replace(reason="operator")
@@ -103,16 +118,12 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
         case Succeeded(result=result, receipt=receipt):
             row = _sent(job, Move.SUCCEED)._replace(attempt=job.attempt + 1, open=False)
             return Landing(row._replace(receipt=receipt or job.receipt), result=result)
-        case Dispatched(ack=ack, receipt=receipt, passes=passes):
-            row = _sent(job, Move.SENT)
-            holds = row.holds and not passes
-            return Landing(
-                row._replace(open=True, sent_at=now, deadline=now + ack, receipt=receipt, holds=holds)
-            )
-        case Running(within=within):
-            row = _sent(job, Move.START)
-            started = job.started_at or now
-            return Landing(row._replace(open=True, started_at=started, deadline=now + within))
+        case Dispatched(ack=ack, receipt=receipt, passes=passes, slot=slot):
+            row = _sent(job, Move.SENT)._replace(open=True, sent_at=now, deadline=now + ack, receipt=receipt)
+            return Landing(row._replace(holds=row.holds and not passes, slot=slot))
+        case Running(within=within, slot=slot):
+            row = _sent(job, Move.START)._replace(open=True, deadline=now + within)
+            return Landing(row._replace(started_at=job.started_at or now, slot=job.slot or slot))
         case Failed(error=error, delay=delay):
             row = _again(_sent(job, Move.RETRY), now + delay)._replace(attempt=job.attempt + 1, open=False)
             return Landing(row, error, attempt=_attempt(job, row, now, "failed", error))

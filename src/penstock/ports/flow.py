@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from penstock.domain.breakers import Target
 from penstock.domain.job import Claim
+from penstock.domain.limits import Grant, Limit, Need
 from penstock.domain.pauses import Pause
-from penstock.domain.rates import Rate
 from penstock.domain.states import Verb
 
 __all__ = ["Confirmed", "Flow", "Grant", "Limit", "Need", "Pause", "Scouted", "Target", "Work"]
@@ -45,61 +46,6 @@ class Confirmed(NamedTuple):
     ours: bool
     stopped: str | None
     asked: Mapping[int, Verb]
-
-
-class Limit(NamedTuple):
-    """One limit over the whole cluster, as configured now: of a lane, a pool, or one key of a pool.
-
-    `scope` is `lane` or `pool`; `key` is '' where there is none. None = not limited in that way.
-    """
-
-    scope: str
-    name: str
-    key: str = ""
-    rate: Rate | None = None
-    burst: int = 1
-    max_in_flight: int | None = None
-
-
-class Need(NamedTuple):
-    """What a node asks of a limit.
-
-    `spent` tokens of its slice have paid for calls since it asked last; it would like to hold `tokens` from
-    now on. `busy` of its slots are in use; it would like to have `slots` in all.
-    """
-
-    limit: Limit
-    tokens: int = 0
-    spent: int = 0
-    slots: int = 0
-    busy: int = 0
-
-
-class Grant(NamedTuple):
-    """What the node holds from now on, until its `ttl` has passed.
-
-    `slots` is never less than `busy`. `ready_in` is the time until the next token if it got none. `open` is
-    how many jobs of the limit are out with executors, which take slots too.
-    """
-
-    tokens: int
-    slots: int
-    ready_in: timedelta | None = None
-    open: int = 0
-
-
-class Target(NamedTuple):
-    """What is known of a target (scheme, host and port): its breaker, and until when to go slow.
-
-    `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time).
-    """
-
-    name: str
-    state: str = "closed"
-    failures: int = 0
-    opened_at: datetime | None = None
-    until: datetime | None = None
-    slow_until: datetime | None = None
 
 
 class Flow(Protocol):

@@ -23,7 +23,7 @@ from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
-from penstock.ports.flow import Confirmed, Scouted
+from penstock.ports.flow import Flow
 from penstock.ports.queue import Queue
 from penstock.ports.secrets import Secrets
 
@@ -123,8 +123,8 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Queue, Secrets, Protocol):
-    """A database of jobs, with the parts that ports/queue.py and ports/secrets.py describe."""
+class Store(Flow, Queue, Secrets, Protocol):
+    """A database of jobs, with the parts that ports/flow.py, ports/queue.py and ports/secrets.py describe."""
 
     # -- schema and clock
     def migrate(self) -> list[str]:
@@ -184,12 +184,6 @@ class Store(Queue, Secrets, Protocol):
 
     def claim_groups(self, ask: Ask) -> Claim | None:
         """Lease the heads (or runs) of groups that are free, due and not blocked."""
-
-    def confirm(self, claim: Claim) -> Confirmed:
-        """Look once more before sending: is the claim still ours, may its lane send, what was asked for."""
-
-    def scout(self) -> Scouted:
-        """Look at all lanes at once; a thousand idle ones cost one statement."""
 
     def mark_sending(self, epoch: int) -> bool:
         """Note that a send is about to happen; False = the claim is no longer ours."""

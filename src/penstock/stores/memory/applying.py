@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from penstock.domain.job import Claim, Live
 from penstock.domain.outcomes import Expired, Outcome, Succeeded
-from penstock.domain.settlement import land, late, still_asked
+from penstock.domain.settlement import land, late, occupied, still_asked
 from penstock.domain.states import JobState, Verb
 from penstock.errors import IllegalTransition
 from penstock.ports.store import Lapse, Report, Reported, Settled
@@ -23,7 +23,12 @@ def settle(tables: Tables, claim: Claim, outcomes: Mapping[int, Outcome] | None,
         for arrival in outcomes
         if (row := tables.live.get(arrival)) and row.state == JobState.CLAIMED and row.epoch == claim.epoch
     }
-    return _apply_all(tables, outcomes, ours, now)
+    settled = _apply_all(tables, outcomes, ours, now)
+    for arrival in settled.refused & set(tables.live):
+        row = occupied(tables.live[arrival], claim.epoch, outcomes[arrival])
+        if row is not None:  # the executor's word came first, the slot is known only now
+            tables.live[arrival] = row
+    return settled
 
 
 def lapse(tables: Tables, lease: timedelta, limit: int, now: datetime) -> Lapse | None:

@@ -1,14 +1,19 @@
 """The pacing role (`ports/flow.py`) of the model."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from threading import RLock
 
-from penstock.domain.job import Claim
+from penstock.domain.breakers import Note, noted
+from penstock.domain.job import Audit, Claim
 from penstock.domain.lanes import Lane
+from penstock.domain.limits import Account
+from penstock.domain.limits import permit as decide
 from penstock.domain.pauses import Stop, in_force
 from penstock.domain.pools import Pool
+from penstock.domain.settlement import OUT
 from penstock.domain.states import JobState
-from penstock.ports.flow import Confirmed, Scouted, Work
+from penstock.ports.flow import Confirmed, Grant, Limit, Need, Pause, Scouted, Target, Work
 from penstock.stores.memory.reading import group
 from penstock.stores.memory.tables import Tables
 
@@ -39,6 +44,68 @@ class FlowPart:
             tables = self._tables
             work = {name: _work(tables, lane.id) for name, lane in tables.lanes.items()}
             return Scouted(self.now(), {name: found for name, found in work.items() if any(found)})
+
+    def permit(self, node: int, needs: Sequence[Need], *, ttl: timedelta) -> list[Grant]:
+        """Settle what the node spent and lease what it may have."""
+        with self._lock:
+            tables, now, grants = self._tables, self.now(), []
+            for need in needs:
+                limit = need.limit
+                account = tables.limits.get(limit.id, Account())._replace(open=_open(tables, limit))
+                account, grant = decide(account, need, node=node, now=now, ttl=ttl)
+                grants.append(grant)
+                if limit.limited:
+                    tables.limits[limit.id] = account
+            return grants
+
+    def targets(self) -> dict[str, Target]:
+        """Return the targets whose breaker is not closed or that go slow."""
+        with self._lock:
+            found = {name: target.at(self.now()) for name, target in self._tables.targets.items()}
+            return {name: target for name, target in found.items() if target.troubled}
+
+    def mark_target(
+        self, name: str, *, failed: int, ok: int, trip_after: int, open_for: timedelta, slow_for: timedelta
+    ) -> Target:
+        """Note how calls to a target went since the last note."""
+        with self._lock:
+            known, note = self._tables.targets, Note(failed, ok, trip_after, open_for, slow_for)
+            known[name] = noted(known.get(name, Target(name)), note, now=self.now())
+            return known[name]
+
+    def pause_store(
+        self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop every lane at once, or let them go."""
+        with self._lock:
+            tables, now = self._tables, self.now()
+            before, wanted = tables.store_pause, Pause(actor, reason, now, until) if paused else None
+            unchanged = before is None if wanted is None else wanted.same(before)
+            if not unchanged:
+                tables.store_pause = wanted
+                action = "store.pause" if wanted else "store.resume"
+                was, becomes = (pause.facts() if pause else None for pause in (before, wanted))
+                tables.audit.append(Audit(now, None, None, actor, action, was, becomes, reason))
+            return self.store_pause()
+
+    def store_pause(self) -> Pause | None:
+        """Return the pause of the whole store that is in force now."""
+        with self._lock:
+            pause = self._tables.store_pause
+            return None if pause is None or pause.over(self.now()) else pause
+
+
+def _open(tables: Tables, limit: Limit) -> int:
+    """Return how many jobs of a limit are out, as far as it matters."""
+    if limit.max_in_flight is None:
+        return 0
+    rows = [row for row in tables.live.values() if row.state in OUT]
+    lane = tables.lanes.get(limit.name)
+    if limit.scope == "lane":
+        out = sum(1 for row in rows if lane is not None and row.lane == lane.id)
+    else:
+        out = sum(1 for row in rows if row.slot == limit.slot)
+    return min(out, limit.max_in_flight)
 
 
 def _work(tables: Tables, lane: int) -> Work:

@@ -113,6 +113,9 @@ def delete_pool(tables: Tables, name: str, change: Change) -> None:
     if users:
         raise InUse("pool", name, f"is used by {', '.join(users)}: give them another pool first")
     del tables.pools[name]
+    for limit in list(tables.limits):
+        if limit == f"pool/{name}" or limit.startswith(f"pool/{name}/"):
+            del tables.limits[limit]
     _note(tables, "pool.delete", None, (_whole(pool.settings, name), None), change)
 
 

@@ -13,6 +13,9 @@ def retire(tables: Tables, slice_rows: int, now: datetime) -> int:
     for arrival in over[:slice_rows]:
         _drop(tables, arrival)
     _forget_keys(tables, now)
+    for name, account in list(tables.limits.items()):
+        if account.idle_at is not None and account.idle_at < now:  # its bucket is full, as a new one's is
+            del tables.limits[name]
     return len(over[:slice_rows])
 
 

@@ -7,10 +7,12 @@ from datetime import datetime
 from itertools import count
 from typing import NamedTuple
 
+from penstock.domain.breakers import Target
 from penstock.domain.edits import Version
 from penstock.domain.job import Attempt, Audit, Claim, Claimed, Context, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
+from penstock.domain.limits import Account
 from penstock.domain.ordering import Mode, Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
@@ -115,6 +117,8 @@ class Tables:
     requests: dict[int, Request] = field(default_factory=dict)
     paused: set[tuple[int, str]] = field(default_factory=set)
     store_pause: Pause | None = None
+    limits: dict[str, Account] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
     served: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)

@@ -4,7 +4,7 @@ Shared statements are written once, in a small common language:
 - tables are `penstock.jobs` (SQLite: `penstock_jobs`), parameters are `:name`;
 - a list is matched by `column = ANY(:list)`; row locks are asked for by a final `FOR UPDATE`;
 - `INDEXED BY penstock.index` holds SQLite to an index (PostgreSQL sessions never scan whole tables);
-- `now()` is the store's time;
+- `now()` is the store's time, `clock_timestamp()` that of a statement which may have had to wait for a lock;
 - times go in and come out as aware datetimes; `Tx.time` reads one.
 Each dialect compiles that to its own form. What must be fast is written by hand in the dialect's hotpath.
 """

@@ -1,9 +1,13 @@
 """The pacing role (`ports/flow.py`) of a store in a SQL database."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from penstock.domain.breakers import Note
 from penstock.domain.job import Claim
-from penstock.ports.flow import Confirmed, Scouted
-from penstock.stores.sql import pacing
-from penstock.stores.sql.database import Database
+from penstock.ports.flow import Confirmed, Grant, Need, Pause, Scouted, Target
+from penstock.stores.sql import limits, pacing, pausing, targets
+from penstock.stores.sql.database import Database, Tx
 
 
 class FlowPart:
@@ -19,3 +23,39 @@ class FlowPart:
     def scout(self) -> Scouted:
         """Look at all lanes at once."""
         return self.db.look(lambda tx: pacing.scout(tx, self.db.dialect))
+
+    def permit(self, node: int, needs: Sequence[Need], *, ttl: timedelta) -> list[Grant]:
+        """Settle what the node spent and lease what it may have."""
+        dialect = self.db.dialect
+        while needs:
+            grants = self.db.write(lambda tx: limits.permit(tx, dialect, node, needs, ttl))
+            if grants is not None:
+                return grants
+            self.db.write(lambda tx: limits.open_accounts(tx, needs))
+        return []
+
+    def targets(self) -> dict[str, Target]:
+        """Return the targets whose breaker is not closed or that go slow."""
+        return self.db.read(targets.targets)
+
+    def mark_target(
+        self, name: str, *, failed: int, ok: int, trip_after: int, open_for: timedelta, slow_for: timedelta
+    ) -> Target:
+        """Note how calls to a target went since the last note."""
+        note = Note(failed, ok, trip_after, open_for, slow_for)
+        return self.db.write(lambda tx: targets.mark_target(tx, name, note))
+
+    def pause_store(
+        self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop every lane at once, or let them go."""
+
+        def work(tx: Tx) -> Pause | None:
+            wanted = Pause(actor, reason, tx.now, until) if paused else None
+            return pausing.pause_store(tx, wanted, actor=actor, reason=reason)
+
+        return self.db.write(work)
+
+    def store_pause(self) -> Pause | None:
+        """Return the pause of the whole store that is in force now."""
+        return self.db.read(pausing.store_pause)

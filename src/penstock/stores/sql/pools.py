@@ -15,7 +15,9 @@ CREATE: Final = f"""
     VALUES (:name, {", ".join(f":{name}" for name in _NAMES)}, :now, :actor)
         ON CONFLICT (name) DO NOTHING"""
 USERS: Final = "SELECT name FROM penstock.lanes WHERE pool = :pool ORDER BY name"
-TOKENS: Final = ("pool_buckets", "pool_slices")
+# What is left of its tokens, and of those of its keys; a name has no slash, and `0` comes after it.
+FORGET: Final = "DELETE FROM penstock.{} WHERE name = :whole OR (name >= :keys AND name < :end)"
+TOKENS: Final = ("limits", "limit_leases")
 
 
 def load_pools(tx: Tx) -> dict[str, Pool]:
@@ -49,7 +51,7 @@ def delete_pool(tx: Tx, name: str, actor: str, reason: str | None) -> None:
     if users:
         raise InUse("pool", name, f"is used by {', '.join(users)}: give them another pool first")
     for table in TOKENS:
-        tx.execute(f"DELETE FROM penstock.{table} WHERE pool = :pool", pool=pool.id)
+        tx.execute(FORGET.format(table), whole=f"pool/{name}", keys=f"pool/{name}/", end=f"pool/{name}0")
     delete_row(tx, "pools", pool.id, name=name, actor=actor, reason=reason)
 
 

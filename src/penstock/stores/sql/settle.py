@@ -13,18 +13,22 @@ from datetime import datetime
 from penstock.domain.job import Claim, Live
 from penstock.domain.ordering import sequence_of
 from penstock.domain.outcomes import Outcome, Succeeded
-from penstock.domain.settlement import Landing, land, still_asked
+from penstock.domain.settlement import Landing, land, occupied, still_asked
 from penstock.domain.states import JobState, Verb
 from penstock.errors import IllegalTransition
 from penstock.ports.store import Settled
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import ClaimRow, HotPath
-from penstock.stores.sql.rows import insert_landings
+from penstock.stores.sql.rows import LIVE, LIVE_COLUMNS, insert_landings
 
 REQUESTS = "SELECT arrival, verb FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 FORGET = "DELETE FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 CLOSE = "DELETE FROM penstock.claims WHERE id = :epoch"
 MARK = "UPDATE penstock.claims SET settled = :mask WHERE id = :epoch"
+OUT_ALREADY = f"""
+    SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) AND epoch = :epoch
+     ORDER BY arrival FOR UPDATE"""
+OCCUPY = "ON CONFLICT (arrival) DO UPDATE SET slot = excluded.slot"
 EARLIEST_DEAD = """
     ON CONFLICT (lane, grp) DO UPDATE SET dead_seq = excluded.dead_seq, dead_arrival = excluded.dead_arrival
      WHERE t.dead_arrival IS NULL
@@ -41,9 +45,20 @@ def settle(tx: Tx, hot: HotPath, claim: Claim, outcomes: Mapping[int, Outcome] |
     if outcomes is None:
         outcomes = {claimed.job.arrival: Succeeded() for claimed in claim.jobs}
     row = hot.claim_row(tx, claim.epoch, lock=True)
-    if row is None:
-        return Settled(frozenset(), frozenset(outcomes))
-    return settle_row(tx, hot, row, outcomes)
+    settled = Settled(frozenset(), frozenset(outcomes))
+    if row is not None:
+        settled = settle_row(tx, hot, row, outcomes)
+    _occupy(tx, claim.epoch, {arrival: outcomes[arrival] for arrival in settled.refused})
+    return settled
+
+
+def _occupy(tx: Tx, epoch: int, refused: Mapping[int, Outcome]) -> None:
+    """Note the slots of jobs that are out already because their executor's word came before the settle."""
+    named = [arrival for arrival, outcome in refused.items() if getattr(outcome, "slot", None) is not None]
+    if named:
+        rows = [tx.live(row) for row in tx.fetch(OUT_ALREADY, arrivals=named, epoch=epoch)]
+        found = [occupied(row, epoch, refused[row.arrival]) for row in rows]
+        tx.insert("jobs", LIVE_COLUMNS, [row for row in found if row is not None], on_conflict=OCCUPY)
 
 
 def settle_row(tx: Tx, hot: HotPath, row: ClaimRow, outcomes: Mapping[int, Outcome]) -> Settled:

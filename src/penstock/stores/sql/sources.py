@@ -24,7 +24,12 @@ _KEY: Final[Mapping[Section, str]] = {
     Section.ENDED: "finished_at, arrival",
     Section.DUE: "due_at, arrival",
 }
-_GONE: Final = {"open": "false AS open", "holds": "false AS holds", "deadline": "NULL AS deadline"}
+_GONE: Final = {
+    "open": "false AS open",
+    "holds": "false AS holds",
+    "deadline": "NULL AS deadline",
+    "slot": "NULL AS slot",
+}
 _ENDED: Final = ", ".join(_GONE.get(column, column) for column in LIVE_COLUMNS)
 _COLUMNS: Final[Mapping[str, str]] = {
     "jobs": LIVE,

@@ -32,6 +32,7 @@ from penstock.stores.sql import (
     enqueue,
     housekeeping,
     lanes,
+    limits,
     listing,
     migrate,
     nodes,
@@ -286,6 +287,7 @@ class SqlStore(FlowPart, QueuePart, SecretsPart):
 
         def sweep(tx: Tx) -> int:
             housekeeping.drop_keys(tx, slice_rows)
+            limits.drop_idle(tx, slice_rows)
             housekeeping.drop_requests(tx, self.hot, slice_rows)
             return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
 

@@ -28,7 +28,8 @@ BUSY_TIMEOUT_S: Final = 10.0
 MIN_VERSION: Final = (3, 35, 0)
 BROKEN_TEXT: Final = "Could not decode to UTF-8"
 _ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
-_FILLED: Final = re.compile(r"num_nulls\(([\w.]+)\) = 0")  # how PostgreSQL's planner is kept from another index
+# How PostgreSQL's planner is kept from another index.
+_FILLED: Final = re.compile(r"num_nulls\(([\w.]+)\) = 0")
 _LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?\s*$")
 
 
@@ -38,7 +39,7 @@ def compiled(sql: str) -> str:
     sql = _LOCK.sub("", sql.rstrip())
     sql = _ANY.sub(r"IN (SELECT value FROM json_each(\1))", sql)
     sql = _FILLED.sub(r"\1 IS NOT NULL", sql)
-    return sql.replace("penstock.", "penstock_").replace("now()", ":now")
+    return sql.replace("penstock.", "penstock_").replace("clock_timestamp()", ":now").replace("now()", ":now")
 
 
 def encoded(value: object) -> object:
@@ -111,7 +112,7 @@ class SqliteTx:
 
     def _run(self, sql: str, params: Mapping[str, object]) -> sqlite3.Cursor:
         values = {name: encoded(value) for name, value in params.items()}
-        if "now()" in sql:
+        if "now()" in sql or "clock_timestamp()" in sql:
             values["now"] = to_us(self.now)
         return self.connection.execute(compiled(sql), values)
 

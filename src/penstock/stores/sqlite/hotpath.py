@@ -317,7 +317,7 @@ def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
      recoveries, deferrals, revision) = row[:_HOT]  # fmt: skip
     return Live._make((
         arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, at_us(due_at), from_us(start_by), attempt,
-        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, None, None, None, None, None,
+        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, *_REST[3:],
     ))  # fmt: skip
 
 

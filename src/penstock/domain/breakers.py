@@ -1,0 +1,59 @@
+"""Circuit breakers: when calls to a target are left alone, and when they are tried again.
+
+A target is a scheme, host and port. Failures in a row open its breaker for a while; when that is over one
+call at a time is let through (`trial`), and the first success closes it. Apart from that a target may ask to
+be left alone for some time: that is no failure, and a success does not shorten it.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """What is known of a target (scheme, host and port): its breaker, and until when to go slow.
+
+    `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time).
+    """
+
+    name: str
+    state: str = "closed"
+    failures: int = 0
+    opened_at: datetime | None = None
+    until: datetime | None = None
+    slow_until: datetime | None = None
+
+    @property
+    def troubled(self) -> bool:
+        """Whether it is to be treated otherwise than any other target."""
+        return self.state != "closed" or self.slow_until is not None
+
+    def at(self, now: datetime) -> "Target":
+        """Return it as it stands at this time: what is over has passed."""
+        slow = self.slow_until if self.slow_until is not None and now < self.slow_until else None
+        over = self.state == "open" and self.until is not None and now >= self.until
+        return self._replace(state="trial" if over else self.state, slow_until=slow)
+
+
+class Note(NamedTuple):
+    """How calls to a target went since the last note, and what its breaker does about it."""
+
+    failed: int
+    ok: int
+    trip_after: int
+    open_for: timedelta
+    slow_for: timedelta
+
+
+def noted(target: Target, note: Note, *, now: datetime) -> Target:
+    """Return the target after a note; a success among failures counts as the last word."""
+    target = target.at(now)
+    if note.slow_for > timedelta(0):
+        slow_until = now + note.slow_for
+        target = target._replace(slow_until=max(slow_until, target.slow_until or slow_until))
+    if note.ok:
+        return Target(target.name, slow_until=target.slow_until)
+    if not note.failed:
+        return target
+    target = target._replace(failures=target.failures + note.failed)
+    trips = target.state == "trial" or (target.state == "closed" and target.failures >= note.trip_after)
+    return target._replace(state="open", opened_at=now, until=now + note.open_for) if trips else target
