@@ -1,0 +1,87 @@
+"""The application: every route of a node, behind the checks of access.py."""
+
+from collections.abc import Collection, Sequence
+from random import Random
+
+from litestar import Litestar, Response, get
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+from prometheus_client import CollectorRegistry
+
+from penstock.api.access import guarded
+from penstock.api.bodies import MAX_BODY
+from penstock.api.desk import Desk, json_answer
+from penstock.api.health import Readiness, health_routes, metrics_route
+from penstock.api.jobs import job_routes
+from penstock.api.outcomes import outcome_routes
+from penstock.api.problems import Problem, answer
+from penstock.api.stats import Stats
+from penstock.client import Client
+from penstock.errors import PenstockError
+from penstock.observability.health import Health
+from penstock.observability.live import Live
+from penstock.ports.clock import Clock
+from penstock.ports.executor import Executor
+
+
+def make_app(
+    client: Client,
+    *,
+    executor: Executor,
+    health: Health,
+    metrics: CollectorRegistry,
+    live: Live,
+    clock: Clock,
+    rng: Random,
+    version: str,
+    hosts: Collection[str] = (),
+    pages: Sequence[HTTPRouteHandler] = (),
+) -> ASGIApp:
+    """Return the ASGI application of a node.
+
+    Blocking calls of the client run on the executor, which whoever made it closes. `hosts` are names beside
+    the loopback ones that the node goes by; `pages` are handlers of the UI.
+    """
+    desk = Desk(client, executor)
+    stats = Stats(client, live=live, health=health, version=version, monotonic=clock.monotonic)
+    readiness = Readiness(desk, health, clock.monotonic)
+
+    @get("/api/stats")
+    async def get_stats() -> Response[bytes]:
+        return json_answer(await desk.ask(stats))
+
+    return _served(
+        [
+            *job_routes(desk),
+            *outcome_routes(desk, rng),
+            *health_routes(desk, readiness, live=live, metrics=metrics),
+            get_stats,
+            *pages,
+        ],
+        hosts=hosts,
+    )
+
+
+def make_metrics_app(
+    client: Client, *, executor: Executor, metrics: CollectorRegistry, hosts: Collection[str] = ()
+) -> ASGIApp:
+    """Return an application with `/metrics` alone, for a port of its own."""
+    return _served([metrics_route(Desk(client, executor), metrics)], hosts=hosts)
+
+
+def _served(routes: Sequence[HTTPRouteHandler], *, hosts: Collection[str]) -> ASGIApp:
+    app = Litestar(
+        route_handlers=routes,
+        exception_handlers={
+            Problem: answer,
+            PenstockError: answer,
+            HTTPException: answer,
+            Exception: answer,
+        },
+        request_max_body_size=MAX_BODY,
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    return guarded(app, hosts=hosts)

@@ -1,0 +1,142 @@
+"""Every refusal as RFC 9457 problem JSON: what is wrong, and in `hint` what to do about it."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from penstock.errors import (
+    InvalidCursor,
+    InvalidJob,
+    InvalidQuery,
+    KeyConflict,
+    LaneFull,
+    NotFound,
+    PenstockError,
+    SchemaMismatch,
+    StoreUnavailable,
+    UnknownLane,
+)
+from penstock.wire import encode
+
+MEDIA_TYPE: Final = "application/problem+json"
+TYPE: Final = "urn:penstock:problem:"
+LONGEST: Final = 1000
+AGAIN_AFTER_S: Final = "1"
+_LOG: Final = logging.getLogger("penstock.api")
+_HINTS: Final[Mapping[int, tuple[str, str]]] = {
+    404: ("not-found", "docs/reference/api.md lists the addresses there are"),
+    405: ("method-not-allowed", "the Allow header names the methods of this address"),
+    413: ("too-large", "send less at a time: at most 1,000 jobs and 8 MiB in one request"),
+}
+
+
+class Problem(Exception):
+    """A refusal as it is sent; `facts` are members beside the usual ones."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        hint: str,
+        headers: Mapping[str, str] | None = None,
+        **facts: object,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.detail, self.hint = status, kind, detail, hint
+        self.headers = dict(headers or {})
+        self.facts = facts
+
+    def body(self) -> bytes:
+        """Return the JSON."""
+        members = {
+            "type": TYPE + self.kind,
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": _short(self.detail),
+            "hint": _short(self.hint),
+            **self.facts,
+        }
+        # What callers sent comes back in the words: a lone surrogate in it is no UTF-8.
+        return encode(members).encode(errors="replace")
+
+
+def problem_of(error: PenstockError) -> Problem:
+    """Return the problem that an error of Penstock is."""
+    match error:
+        case LaneFull(lane=lane):
+            hint = f"try again later, or let it hold more: penstock lanes set {lane} max_depth=N"
+            return Problem(
+                429, "lane-full", str(error), hint=hint, headers={"Retry-After": AGAIN_AFTER_S}, lane=lane
+            )
+        case InvalidJob(field="object"):
+            return _bad_json(str(error))
+        case InvalidJob(field=field):
+            hint = f"correct {_short(field)} and send it again; nothing was written"
+            return Problem(422, "invalid-job", str(error), hint=hint, field=_short(field))
+        case UnknownLane(near=near):
+            hint = "penstock lanes list shows them; penstock lanes set NAME --create makes one"
+            return Problem(422, "unknown-lane", str(error), hint=hint, field="lane", near=list(near))
+        case KeyConflict(job_id=job, key=key):
+            hint = f"GET /api/jobs/{job} shows it; another payload needs another key"
+            return Problem(409, "key-conflict", str(error), hint=hint, job=job, key=key)
+        case NotFound():
+            hint = "use the id as POST /api/jobs returned it; a finished job is dropped when it is old"
+            return Problem(404, "not-found", str(error), hint=hint)
+        case InvalidCursor():
+            hint = "give `next` of the page before as `after`, with the same filters, or leave it out"
+            return Problem(400, "invalid-cursor", str(error), hint=hint, field="after")
+        case InvalidQuery(field=field):
+            hint = f"correct {_short(field)} in the address"
+            return Problem(422, "invalid-query", str(error), hint=hint, field=_short(field))
+        case _:
+            return _store_problem(error)
+
+
+def _store_problem(error: PenstockError) -> Problem:
+    match error:
+        case StoreUnavailable():
+            hint = "the same request may succeed later; with a `key` or an `id` it is safe to repeat"
+            return Problem(
+                503, "store-unavailable", str(error), hint=hint, headers={"Retry-After": AGAIN_AFTER_S}
+            )
+        case SchemaMismatch(problem=problem, fix=fix):
+            return Problem(503, "schema-mismatch", problem, hint=fix)
+        case _:
+            return Problem(422, "refused", str(error), hint="nothing was changed")
+
+
+def _bad_json(detail: str) -> Problem:
+    return Problem(
+        400, "bad-json", detail, hint='write one object, like {"lane": "hello", "payload": {"n": 1}}'
+    )
+
+
+def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """Return the response to an error; one that nobody foresaw is logged and tells nothing of itself."""
+    match error:
+        case Problem():
+            problem = error
+        case PenstockError():
+            problem = problem_of(error)
+        case HTTPException(status_code=status, detail=detail) if status < 500:
+            kind, hint = _HINTS.get(status, ("refused", "see docs/reference/api.md"))
+            words = detail or HTTPStatus(status).phrase
+            problem = Problem(status, kind, words, hint=hint, headers=error.headers)
+        case _:
+            _LOG.error("a request failed", exc_info=error)
+            problem = Problem(
+                500, "internal", "something went wrong in the node", hint="its log has the trace: report it"
+            )
+    return Response(
+        problem.body(), media_type=MEDIA_TYPE, status_code=problem.status, headers=problem.headers
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

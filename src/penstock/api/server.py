@@ -1,0 +1,117 @@
+"""uvicorn inside the loop of the node: no signal handlers, no logging, no processes of its own."""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import uvicorn
+from litestar.types import ASGIApp
+
+from penstock.api.access import check_bind, is_loopback
+from penstock.errors import InvalidSetting, PenstockError
+
+GRACE_S: Final = 5
+CONNECTIONS: Final = 500
+BACKLOG: Final = 512
+
+
+class PortTaken(PenstockError):
+    """Somebody else listens on this address."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"port {port} of {host} is taken: stop what listens there, or choose another with --port"
+            " (0 picks a free one)"
+        )
+        self.port = port
+
+
+class HttpStopped(PenstockError):
+    """The HTTP server ended although nobody asked it to."""
+
+    def __init__(self) -> None:
+        super().__init__("the HTTP server ended by itself; its log says why")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 picks a free one. Raise PortTaken or InvalidSetting."""
+    check_bind(host)
+    try:
+        [(family, kind, proto, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise InvalidSetting("host", f"{host!r} is no address of this machine: {error}") from error
+    if not is_loopback(str(address[0])):  # a name may lead anywhere
+        check_bind(str(address[0]))
+    sock = socket.socket(family, kind, proto)
+    try:
+        # A server that was just stopped leaves its port in TIME_WAIT: that does not count as taken.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(host, port) from error
+        raise InvalidSetting(
+            "host", f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
+        ) from error
+    return sock
+
+
+def url_of(sock: socket.socket) -> str:
+    """Return the address to open in a browser."""
+    host, port, *_ = sock.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve_http(
+    app: ASGIApp, host: str, port: int, stop: asyncio.Event, *, listening: Callable[[str], Any] = str
+) -> None:
+    """Listen and serve until `stop`; `listening` is told the address, with the port that was picked."""
+    sock = listen(host, port)
+    listening(url_of(sock))
+    await serve_on(app, sock, stop)
+
+
+async def serve_on(app: ASGIApp, sock: socket.socket, stop: asyncio.Event) -> None:
+    """Serve on a listening socket until `stop`, then finish what was begun, for at most five seconds."""
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+    try:
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve(sockets=[sock]))
+            asked = group.create_task(stop.wait())
+            await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+            server.should_exit = True
+            asked.cancel()
+    finally:
+        sock.close()
+    if not stop.is_set():
+        raise HttpStopped
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the node."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield

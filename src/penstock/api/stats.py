@@ -1,0 +1,154 @@
+"""The figures of the status page and of `penstock top`: lanes, rates, lag, and the last jobs.
+
+Everything comes from counters, indexes and this process's memory, so a look costs the same whatever the store
+holds: five short reads, at most once a second however many look, and for the busiest lanes how many jobs are
+due, counted up to a hundred. No litestar here: the command line reads these figures without a server.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final
+
+from penstock.client import Client
+from penstock.domain.filters import Order, Span
+from penstock.domain.job import Job
+from penstock.domain.lanes import Lane
+from penstock.domain.states import LIVE, TERMINAL, JobState
+from penstock.errors import PenstockError
+from penstock.observability.depths import oldest_due
+from penstock.observability.health import Health
+from penstock.observability.live import Live, Pace
+from penstock.observability.logs import redacted
+from penstock.wire import encode
+
+FRESH_S: Final = 1.0
+LAST: Final = 8
+MOST_LANES: Final = 200
+DUE_CAP: Final = 100
+DUE_LANES: Final = 25
+STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead", "succeeded")
+IDLE: Final = Pace(0.0, 0.0, None, None, 0)
+
+
+class Stats:
+    """What a running node knows, as JSON; kept for a second."""
+
+    def __init__(
+        self, client: Client, *, live: Live, health: Health, version: str, monotonic: Callable[[], float]
+    ) -> None:
+        self._client, self._live, self._health, self._version = client, live, health, version
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._kept = ""
+        self._until = monotonic()
+
+    def __call__(self) -> str:
+        """Return the figures, at most a second old; a store that does not answer is one of them."""
+        with self._lock:
+            if not self._kept or self._monotonic() >= self._until:
+                self._kept = encode(self._figures())
+                self._until = self._monotonic() + FRESH_S
+            return self._kept
+
+    def _figures(self) -> dict[str, Any]:
+        live = self._live
+        try:
+            store, error = store_figures(self._client, live.paces()), None
+        except PenstockError as failed:
+            store, error = {"now": None, "lanes": [], "more_lanes": 0, "jobs": [], "ended": []}, str(failed)
+        return {
+            "version": self._version,
+            "node": {
+                "id": live.node,
+                "name": live.name,
+                "store": redacted(live.store),
+                "leads": live.leads,
+                "term": live.term,
+                "uptime_s": round(live.uptime, 1),
+                "loop_delay_ms": round(live.loop_delay() * 1000, 1),
+            },
+            "reasons": [reason._asdict() for reason in self._health.reasons()],
+            "troubles": [trouble._asdict() | {"text": redacted(trouble.text)} for trouble in live.troubles()],
+            "error": error,
+            **store,
+        }
+
+
+def store_figures(client: Client, paces: Mapping[str, Pace]) -> dict[str, Any]:
+    """Return what the store says now, with what this process knows of each lane's pace."""
+    scouted = client.store.scout()
+    waited = oldest_due(scouted)
+    counts = _counts(client)
+    lanes = client.store.lanes()
+    shown = sorted(sorted(lanes, key=lambda name: (_idle(counts.get(name, {})), name))[:MOST_LANES])
+    due = _due(client, [name for name in shown if waited.get(name)], scouted.now)
+    return {
+        "now": scouted.now,
+        "lanes": [
+            _lane(lanes[name], counts.get(name, {}), paces.get(name, IDLE), waited.get(name, 0.0))
+            | {"due": due.get(name, 0 if not waited.get(name) else None), "due_cap": DUE_CAP}
+            for name in shown
+        ],
+        "more_lanes": len(lanes) - len(shown),
+        "jobs": [_job(job) for job in client.list(state=LIVE, limit=LAST).jobs],
+        "ended": [_job(job) for job in client.list(state=TERMINAL, limit=LAST).jobs],
+    }
+
+
+def _counts(client: Client) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (lane, state), number in client.counts().items():
+        # Deltas are folded by and by: for a moment a counter may be below nothing.
+        found.setdefault(lane, {})[state.label] = max(0, number)
+    return found
+
+
+def _idle(counts: Mapping[str, int]) -> bool:
+    return not any(counts.get(state.label) for state in LIVE | {JobState.DEAD})
+
+
+def _due(client: Client, lanes: list[str], now: datetime) -> dict[str, int]:
+    """Count what is due, up to a cap, in lanes where something is; by an index, a page each."""
+    span = Span(until=now)
+    return {
+        lane: len(client.list(lane=lane, order=Order.DUE, run=span, limit=DUE_CAP).jobs)
+        for lane in lanes[:DUE_LANES]
+    }
+
+
+def _lane(lane: Lane, counts: Mapping[str, int], pace: Pace, waited: float) -> dict[str, Any]:
+    return {
+        "lane": lane.name,
+        "sink": lane["sink"],
+        "stopped": _stopped(lane),
+        **{state: counts.get(state, 0) for state in STATES},
+        "sent_per_s": round(pace.sent_per_s, 1),
+        "failed_per_s": round(pace.failed_per_s, 1),
+        "lag_p50_ms": _ms(pace.lag_p50),
+        "lag_p99_ms": _ms(pace.lag_p99),
+        "oldest_due_s": round(waited, 3),
+    }
+
+
+def _stopped(lane: Lane) -> str | None:
+    if not lane["enabled"]:
+        return "disabled"
+    return f"paused by {lane.paused_by}: {lane.pause_reason}" if lane.paused else None
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "lane": job.lane,
+        "group": job.live.grp,
+        "state": job.state.label,
+        "reason": job.live.reason,
+        "error": None if job.error is None else redacted(job.error[:200]),
+        "attempt": job.live.attempt,
+        "at": job.finished_at or job.live.due_at,
+    }

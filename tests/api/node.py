@@ -1,0 +1,119 @@
+"""The HTTP side of a node, served for real by uvicorn in a thread, on a free port."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+
+from penstock import Client
+from penstock.api.app import make_app
+from penstock.api.server import serve_http
+from penstock.observability.depths import Depths
+from penstock.observability.health import Check, Health
+from penstock.observability.live import Live
+from penstock.observability.metrics import Metrics
+from penstock.observability.subscribers import emit_to
+from penstock.ports.clock import SystemClock
+from penstock.ports.events import NodeStarted
+from penstock.ports.executor import ThreadExecutor
+from penstock.ui.pages import status_pages
+
+VERSION = "1.2.3"
+
+
+class Node:
+    """A client, what subscribes to events, and an HTTP client that talks to the server."""
+
+    def __init__(self, client: Client, *, hosts: Sequence[str], checks: dict[str, Check]) -> None:
+        clock = SystemClock()
+        self.client = client
+        self.registry = CollectorRegistry()
+        self.live = Live(clock.monotonic)
+        self.health = Health(checks)
+        self.metrics = Metrics(self.registry, version=VERSION)
+        self.registry.register(
+            Depths(client.counts, client.store.scout, now=clock.now, monotonic=clock.monotonic)
+        )
+        self.emit = emit_to(self.metrics, self.live, self.health)
+        self.executor = ThreadExecutor(4, name="test-api")
+        self.app = make_app(
+            client,
+            executor=self.executor,
+            health=self.health,
+            metrics=self.registry,
+            live=self.live,
+            clock=clock,
+            rng=Random(1),  # noqa: S311
+            version=VERSION,
+            hosts=hosts,
+            pages=status_pages(version=VERSION),
+        )
+        self.url = ""
+
+    def start(self) -> None:
+        """Say that the node serves: until then it is not ready."""
+        self.emit(NodeStarted(node=7, name="host:1", store="sqlite:///penstock.db"))
+
+
+class Http:
+    """`http.get(...)`, `http.post(path, json)`: answers of the node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._http = httpx.Client(base_url=node.url, timeout=30)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
+        return self._http.get(path, **options)
+
+    def post(self, path: str, body: object = None, **options: Any) -> httpx.Response:  # noqa: ANN401
+        """POST an object, or text and bytes as they are."""
+        if isinstance(body, str | bytes):
+            headers = {"Content-Type": "application/json", **options.pop("headers", {})}
+            return self._http.post(path, content=body, headers=headers, **options)
+        return self._http.post(path, json=body, **options)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
+        return self._http.request(method, path, **options)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+@contextmanager
+def served(
+    client: Client, *, hosts: Sequence[str] = (), checks: dict[str, Check] | None = None
+) -> Iterator[Http]:
+    """Serve until the block ends; the node has started unless told otherwise."""
+    node = Node(client, hosts=hosts, checks=checks or {})
+    listening, stopping = threading.Event(), threading.Event()
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        loops.append((asyncio.get_running_loop(), stop))
+
+        def up(url: str) -> None:
+            node.url = url
+            listening.set()
+
+        await serve_http(node.app, "127.0.0.1", 0, stop, listening=up)
+        stopping.set()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="test-node")
+    thread.start()
+    assert listening.wait(10)
+    http = Http(node)
+    try:
+        yield http
+    finally:
+        http.close()
+        loop, stop = loops[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(15)
+        node.executor.close()
+        assert stopping.is_set()

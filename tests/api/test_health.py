@@ -1,0 +1,83 @@
+"""Live, ready, metrics."""
+
+from penstock import Client
+from penstock.errors import StoreUnavailable
+from penstock.ports.events import Called, StoreBack, StoreFailed
+from tests.api.faulty import Faulty
+from tests.api.node import Http, served
+
+
+def test_a_node_is_alive_before_it_is_ready(sqlite_url: str) -> None:
+    with Client(sqlite_url) as client, served(client) as http:
+        assert http.get("/health/live").json() == {"alive": True, "loop_delay_ms": 0.0}
+        starting = http.get("/health/ready")
+        assert starting.status_code == 503
+        assert starting.json() == {
+            "ready": False,
+            "reasons": [{"part": "node", "text": "the node is starting"}],
+        }
+
+        http.node.start()
+        assert http.get("/health/ready").json() == {"ready": True, "reasons": []}
+
+
+def test_a_node_is_ready_on_every_store(every: Http) -> None:
+    assert every.get("/health/ready").status_code == 200
+
+
+def test_a_part_that_cannot_reach_the_store_is_named(http: Http) -> None:
+    for failures in (1, 2, 3):
+        http.node.emit(StoreFailed(part="claim", error="connection refused", failures=failures))
+    unready = http.get("/health/ready")
+    assert unready.status_code == 503
+    assert unready.json()["reasons"] == [
+        {"part": "claim", "text": "the store failed 3 times in a row: connection refused"}
+    ]
+
+    http.node.emit(StoreBack(part="claim", after=2.0))
+    assert http.get("/health/ready").status_code == 200
+
+
+def test_a_store_that_is_gone_is_named_and_the_node_stays_alive(on_faulty: Http, faulty: Faulty) -> None:
+    faulty.errors["check_schema"] = StoreUnavailable("check")
+
+    assert on_faulty.get("/health/ready").json()["reasons"] == [
+        {"part": "store", "text": "store unavailable during check"}
+    ]
+    assert on_faulty.get("/health/live").status_code == 200
+
+
+def test_many_probes_ask_the_store_once(on_faulty: Http, faulty: Faulty) -> None:
+    for _ in range(5):
+        on_faulty.get("/health/ready")
+
+    assert 1 <= faulty.calls.count("check_schema") <= 2
+
+
+def test_checks_of_the_node_count(sqlite_url: str) -> None:
+    checks = {"leases": lambda: "the last renewal was 25 s ago"}
+    with Client(sqlite_url) as client, served(client, checks=checks) as http:
+        http.node.start()
+
+        assert http.get("/health/ready").json()["reasons"] == [
+            {"part": "leases", "text": "the last renewal was 25 s ago"}
+        ]
+
+
+def test_metrics_are_for_prometheus(every: Http) -> None:
+    every.post("/api/jobs", {"lane": "orders"})
+    every.node.emit(Called(lane="orders", sink="http", jobs=2, outcomes={"accepted": 2}, took=0.1, lag=0.01))
+    answer = every.get("/metrics")
+
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = answer.text.splitlines()
+    assert 'penstock_jobs{lane="orders",state="pending"} 1.0' in lines
+    assert 'penstock_dispatched_total{lane="orders",sink="http"} 2.0' in lines
+    assert "penstock_store_up 1.0" in lines
+
+
+def test_open_metrics_are_spoken_too(http: Http) -> None:
+    answer = http.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.rstrip().endswith("# EOF")

@@ -1,0 +1,140 @@
+"""The status page and its numbers."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from penstock.errors import StoreUnavailable
+from penstock.ports.events import Called, LeaderChanged, SinkFailed
+from penstock.ports.store import Ask
+from tests.api.faulty import Faulty
+from tests.api.node import VERSION, Http
+from tests.client.conftest import put_lane
+
+ASSET = re.compile(r'(?:src|href)="([^"]+)"')
+
+
+def test_the_page_needs_nothing_from_elsewhere(http: Http) -> None:
+    page = http.get("/")
+
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert VERSION in page.text
+    assert "://" not in page.text.replace(http.node.url, "").replace("sqlite:///penstock.db", "")
+    for address in ASSET.findall(page.text):
+        assert http.get(address).status_code == 200, address
+
+
+def test_the_page_has_no_script_or_style_of_its_own(http: Http) -> None:
+    page = http.get("/").text
+
+    assert re.search(r"<script(?![^>]*\bsrc=)", page) is None
+    assert "<style" not in page
+    assert re.search(r"<[^>]+\s(style|on\w+)=", page) is None
+
+
+def test_the_commands_on_the_page_name_the_address_it_was_asked_by(http: Http) -> None:
+    assert f"curl {http.node.url}/api/jobs" in http.get("/").text
+
+
+@pytest.mark.parametrize("name", ["status.js", "status.css", "icon.svg"])
+def test_files_are_not_sent_twice(http: Http, name: str) -> None:
+    first = http.get(f"/static/{name}")
+    again = http.get(f"/static/{name}", headers={"If-None-Match": first.headers["etag"]})
+
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+def test_the_script_writes_text_and_never_markup() -> None:
+    """Lane, group and error come from callers; the CSP forbids the rest."""
+    from importlib.resources import files  # noqa: PLC0415
+
+    script = (files("penstock.ui") / "static" / "status.js").read_text()
+    assert (
+        re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\b", script) is None
+    )
+
+
+def test_the_figures_of_a_lane(every: Http) -> None:
+    client = every.node.client
+    now = client.store.now()
+    every.post("/api/jobs", {"jobs": [{"lane": "orders"}] * 3})
+    late = (now - timedelta(minutes=5)).isoformat()
+    every.post("/api/jobs", {"lane": "orders", "run_at": late})
+    every.post("/api/jobs", {"lane": "orders", "run_at": (now + timedelta(hours=1)).isoformat()})
+    held = every.post("/api/jobs", {"lane": "orders"}).json()["id"]
+    client.hold(held, reason="look")
+    every.node.emit(Called(lane="orders", sink="http", jobs=5, outcomes={"accepted": 5}, took=0.1, lag=0.01))
+
+    stats = every.get("/api/stats").json()
+
+    [lane] = [lane for lane in stats["lanes"] if lane["lane"] == "orders"]
+    assert (lane["pending"], lane["due"], lane["held"], lane["dead"]) == (5, 4, 1, 0)
+    assert lane["oldest_due_s"] == pytest.approx(300, abs=60)
+    assert lane["lag_p99_ms"] == pytest.approx(10, rel=0.25)
+    assert len(stats["jobs"]) == 6
+    assert stats["ended"] == []
+    assert stats["error"] is None
+
+
+def test_the_figures_of_the_node(http: Http) -> None:
+    http.node.emit(LeaderChanged(node=7, term=3, leads=True))
+    refused = "postgresql://ann:hunter2@host/db refused"
+    http.node.emit(SinkFailed(sink="billing", error=refused, pause=timedelta(seconds=5)))
+
+    stats = http.get("/api/stats").json()
+
+    assert stats["version"] == VERSION
+    assert (stats["node"]["id"], stats["node"]["name"], stats["node"]["leads"]) == (7, "host:1", True)
+    [trouble] = stats["troubles"]
+    assert (trouble["kind"], trouble["name"]) == ("sink", "billing")
+    assert "hunter2" not in trouble["text"]
+
+
+def test_ended_jobs_are_shown_with_why(http: Http) -> None:
+    client = http.node.client
+    job = http.post("/api/jobs", {"lane": "orders"}).json()["id"]
+    client.store.claim(Ask(lane="orders", node=client.store.register_node("test")))
+    client.report(job, 1, "failed", error="500 from the shop", retryable=False)
+
+    [shown] = http.get("/api/stats").json()["ended"]
+
+    assert (shown["id"], shown["state"], shown["reason"]) == (job, "dead", "permanent")
+    assert shown["error"] == "500 from the shop"
+
+
+def test_a_stopped_lane_says_who_stopped_it(http: Http) -> None:
+    client = http.node.client
+    client.store.pause_lane("orders", paused=True, actor="ann", reason="their API is down")
+    put_lane(client.store, "off", enabled=False)
+
+    lanes = {lane["lane"]: lane["stopped"] for lane in http.get("/api/stats").json()["lanes"]}
+
+    assert lanes == {"orders": "paused by ann: their API is down", "off": "disabled"}
+
+
+def test_many_lanes_are_cut_to_those_at_work(http: Http) -> None:
+    for number in range(210):
+        put_lane(http.node.client.store, f"idle-{number:03}")
+    http.post("/api/jobs", {"lane": "orders"})
+
+    stats = http.get("/api/stats").json()
+
+    assert len(stats["lanes"]) == 200
+    assert stats["more_lanes"] == 11
+    assert "orders" in {lane["lane"] for lane in stats["lanes"]}
+
+
+def test_a_store_that_is_gone_is_one_of_the_figures(on_faulty: Http, faulty: Faulty) -> None:
+    faulty.errors["counts"] = StoreUnavailable("counts")
+    stats = on_faulty.get("/api/stats").json()
+
+    assert stats["error"] == "store unavailable during counts"
+    assert stats["node"]["id"] == 7
+
+
+def test_the_store_is_asked_once_however_many_look(on_faulty: Http, faulty: Faulty) -> None:
+    for _ in range(5):
+        on_faulty.get("/api/stats")
+
+    assert 1 <= faulty.calls.count("scout") <= 2
