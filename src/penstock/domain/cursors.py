@@ -15,6 +15,7 @@ from penstock.errors import InvalidCursor
 
 VERSION: Final = 1
 MAX_LENGTH: Final = 200
+MAX_NAMED_LENGTH: Final = 1_000
 _DAMAGED: Final = "it is damaged; begin at the first page"
 
 
@@ -26,19 +27,39 @@ def seal(place: tuple[int, ...], *, of: str) -> str:
 
 def unseal(cursor: str, *, of: str, numbers: int) -> tuple[int, ...]:
     """Return the place that the cursor names in this list, or raise InvalidCursor."""
-    body, _, check = _text(cursor).rpartition(":")
+    return tuple(map(int, _place(cursor, of=of, parts=numbers, longest=MAX_LENGTH)))
+
+
+def seal_names(names: tuple[str, ...], *, of: str) -> str:
+    """Return the cursor of a place in a list that goes by names."""
+    body = ":".join((str(VERSION), *(_hex(name) for name in names), _mark(of)))
+    return _spelt(f"{body}:{_mark(body)}".encode())
+
+
+def unseal_names(cursor: str, *, of: str, names: int) -> tuple[str, ...]:
+    """Return the place that the cursor names in this list, or raise InvalidCursor."""
+    place = _place(cursor, of=of, parts=names, longest=MAX_NAMED_LENGTH)
+    return tuple(bytes.fromhex(part).decode(errors="surrogateescape") for part in place)
+
+
+def _hex(name: str) -> str:
+    return name.encode(errors="surrogateescape").hex()
+
+
+def _place(cursor: str, *, of: str, parts: int, longest: int) -> list[str]:
+    body, _, check = _text(cursor, longest).rpartition(":")
     if check != _mark(body):
         raise InvalidCursor(_DAMAGED)
     version, *place, mark = body.split(":")
-    if version != str(VERSION) or len(place) != numbers:
+    if version != str(VERSION) or len(place) != parts:
         raise InvalidCursor("it was made by another version of Penstock; begin at the first page")
     if mark != _mark(of):
         raise InvalidCursor("it belongs to another list; keep the filters, or begin at the first page")
-    return tuple(map(int, place))
+    return place
 
 
-def _text(cursor: str) -> str:
-    if len(cursor) > MAX_LENGTH:
+def _text(cursor: str, longest: int) -> str:
+    if len(cursor) > longest:
         raise InvalidCursor("it is too long to be one")
     try:
         raw = urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))

@@ -24,6 +24,7 @@ from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
 from penstock.ports.flow import Flow
+from penstock.ports.insight import Insight
 from penstock.ports.queue import Queue
 from penstock.ports.secrets import Secrets
 
@@ -123,8 +124,8 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Flow, Queue, Secrets, Protocol):
-    """A database of jobs, with the parts that ports/flow.py, ports/queue.py and ports/secrets.py describe."""
+class Store(Flow, Insight, Queue, Secrets, Protocol):
+    """A database of jobs, with the parts that flow.py, insight.py, queue.py and secrets.py describe."""
 
     # -- schema and clock
     def migrate(self) -> list[str]:

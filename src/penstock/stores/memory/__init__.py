@@ -11,7 +11,10 @@ to a row is `domain/settlement.py`, order is `domain/ordering.py`; here rows are
     editing.py      edits and the versions they make
     lanes.py        lanes and pools: settings, pauses, deletion
     reading.py      find, timeline, group, counts
+    insight.py      why a job waits, which groups are stuck, who is at work
     listing.py      pages of jobs and of the audit log
+    queue.py        the embedded broker
+    secrets.py      keys that nodes share
     retiring.py     what is old enough goes
     store.py        the port: lock, clock, delegation, nodes, terms
 """

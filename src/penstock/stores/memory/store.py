@@ -13,9 +13,9 @@ from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
 from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
+from penstock.domain.standing import NodeRow
 from penstock.domain.states import JobState, Verb
 from penstock.errors import NotFound, PenstockError
-from penstock.ports.insight import NodeRow
 from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
 from penstock.stores.memory import (
     applying,
@@ -29,12 +29,13 @@ from penstock.stores.memory import (
     retiring,
 )
 from penstock.stores.memory.flow import FlowPart
+from penstock.stores.memory.insight import InsightPart
 from penstock.stores.memory.queue import QueuePart
 from penstock.stores.memory.secrets import SecretsPart
 from penstock.stores.memory.tables import Tables
 
 
-class MemoryStore(FlowPart, QueuePart, SecretsPart):
+class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
     """Jobs in this process's memory; gone when it ends.
 
     `clock` gives the store's time, `ids` the ids of jobs that come without one, `entropy` random bytes.

@@ -16,8 +16,8 @@ from penstock.domain.limits import Account
 from penstock.domain.ordering import Mode, Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
+from penstock.domain.standing import NodeRow
 from penstock.domain.states import LIVE, JobState, Verb
-from penstock.ports.insight import NodeRow
 from penstock.ports.secrets import Secret
 from penstock.ports.store import Tick
 

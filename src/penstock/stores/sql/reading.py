@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from penstock.domain.groups import standing_of
 from penstock.domain.job import Attempt, Audit, Claimed, Context, Job, Live
 from penstock.domain.lanes import RETENTION_DAYS
-from penstock.domain.ordering import Mode, Place, Standing, gate
+from penstock.domain.ordering import Mode, Place, gate
 from penstock.domain.states import JobState
 from penstock.ports.store import GroupState, Timeline
 from penstock.stores.sql.database import Row, Tx, one
@@ -109,8 +110,8 @@ def locate(tx: Tx, hot: HotPath, arrivals: Iterable[int], *, lock: bool) -> Foun
         missing = [arrival for arrival in missing if arrival not in found]
         if missing:
             found.claimed |= _in_claims(tx, hot, missing, lock=lock)
-            found.dead |= _ended(tx, DEAD_ROWS + suffix, missing)
-            found.history |= _ended(tx, OLD_ROWS + suffix, missing)
+            found.dead |= ended_rows(tx, DEAD_ROWS + suffix, missing)
+            found.history |= ended_rows(tx, OLD_ROWS + suffix, missing)
             missing = [arrival for arrival in missing if arrival not in found]
         if not missing or not lock:
             return found
@@ -145,7 +146,7 @@ def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> 
 def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
     """Return when those of these jobs that are finished ended; dead ones are not finished."""
     by_arrival = {arrival: id_ for id_, arrival in arrivals_of(tx, ids).items()}
-    rows = _ended(tx, OLD_ROWS, list(by_arrival))
+    rows = ended_rows(tx, OLD_ROWS, list(by_arrival))
     known = {by_arrival[arrival]: ended.finished_at for arrival, ended in rows.items()}
     # A job whose context is gone was dropped by retention, long after its key could matter.
     gone = set(ids) - set(by_arrival.values())
@@ -255,11 +256,6 @@ def group(tx: Tx, lane: str, name: str) -> GroupState | None:
     return GroupState(lane, name, opens.due_at, claim, opens.blocked, bool(paused), dead_arrival)
 
 
-def standing_of(job: Live) -> Standing:
-    """Return what order needs to know of a row."""
-    return Standing(job.ord, job.arrival, Mode(job.mode), JobState(job.state), job.due_at)
-
-
 def counts(tx: Tx) -> dict[tuple[str, JobState], int]:
     """Return the counters that are not zero."""
     return {(row[0], JobState(row[1])): int(row[2]) for row in tx.fetch(COUNTS) if row[2]}
@@ -270,7 +266,8 @@ def depth(tx: Tx, lane: int) -> int:
     return max(0, int(tx.fetch(DEPTH, lane=lane)[0][0] or 0))
 
 
-def _ended(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
+def ended_rows(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
+    """Return dead or finished rows, by DEAD_ROWS or OLD_ROWS."""
     width = len(LIVE_COLUMNS)
     return {
         row[0]: Ended._make([tx.live(row[:width]), tx.time(row[width]), *row[width + 1 :]])

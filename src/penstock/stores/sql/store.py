@@ -45,6 +45,7 @@ from penstock.stores.sql import (
 from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
+from penstock.stores.sql.insight import InsightPart
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
 
@@ -54,7 +55,7 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore(FlowPart, QueuePart, SecretsPart):
+class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
     """Jobs in a SQL database."""
 
     db: Database

@@ -6,6 +6,7 @@ from penstock.testing.store_suite.confirming import ConfirmTests
 from penstock.testing.store_suite.cursors import CursorTests
 from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
+from penstock.testing.store_suite.grouplists import GroupListTests
 from penstock.testing.store_suite.groups import GroupTests
 from penstock.testing.store_suite.intake import IntakeTests
 from penstock.testing.store_suite.keys import KeyTests
@@ -27,6 +28,7 @@ from penstock.testing.store_suite.scouting import ScoutTests
 from penstock.testing.store_suite.sends import SendTests
 from penstock.testing.store_suite.settling import RequestTests, SettlingTests
 from penstock.testing.store_suite.shared_keys import SecretTests
+from penstock.testing.store_suite.standings import NodeTests, StandingTests
 from penstock.testing.store_suite.verbs import VerbTests
 
 
@@ -65,6 +67,9 @@ class StoreSuite(
     LeaderTests,
     RaceTests,
     GroupRaceTests,
+    StandingTests,
+    GroupListTests,
+    NodeTests,
     QueueTests,
     QueueRaceTests,
     SecretTests,

@@ -8,14 +8,15 @@
 ALTER TABLE penstock_nodes ADD COLUMN note TEXT;
 CREATE INDEX penstock_nodes_seen ON penstock_nodes (seen_at);
 
--- Groups that may be blocked, by name: those with a dead job, those with a held one. Both are rare.
-CREATE INDEX penstock_groups_dead ON penstock_groups (lane, grp) WHERE dead_arrival IS NOT NULL;
-CREATE INDEX penstock_jobs_held ON penstock_jobs (lane, grp) WHERE state = 5 AND holds;
+-- Groups that may be blocked, by name: those with a dead job, those with a held one. Both are rare. `grp || ''` and
+-- `id + 0` are orders that only these indexes have: the planner would else try its luck with another one.
+CREATE INDEX penstock_groups_dead ON penstock_groups (lane, grp || '') WHERE dead_arrival IS NOT NULL;
+CREATE INDEX penstock_jobs_held ON penstock_jobs (lane, grp || '') WHERE state = 5 AND holds;
 -- Who paused a group, and why.
-CREATE INDEX penstock_audit_group ON penstock_audit (lane, after, id) WHERE action = 'pause_group';
+CREATE INDEX penstock_audit_group ON penstock_audit (lane, after, id + 0) WHERE action = 'pause_group';
 
 -- Messages without a group are found by when they are visible, groups by when their first message is: a hundred
--- thousand messages of one group are one row to look at. `id + 0` is spelt as on PostgreSQL.
+-- thousand messages of one group are one row to look at.
 DROP INDEX penstock_queue_visible;
 DROP INDEX penstock_queue_group;
 CREATE INDEX penstock_queue_visible ON penstock_queue (queue, visible_at, id) WHERE grp IS NULL;

@@ -1,0 +1,142 @@
+"""Where things stand (`ports/insight.py`), as the model sees it."""
+
+from datetime import datetime, timedelta
+from threading import RLock
+
+from penstock.domain.cursors import seal_names, unseal_names
+from penstock.domain.filters import MAX_PAGE
+from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row
+from penstock.domain.job import Audit, Job
+from penstock.domain.leases import lapsed
+from penstock.domain.ordering import sequence_of
+from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name
+from penstock.domain.states import IN_FLIGHT, LIVE, JobState
+from penstock.errors import InvalidQuery
+from penstock.ports.insight import LEADER, GroupPage, GroupRow
+from penstock.stores.memory.reading import find
+from penstock.stores.memory.tables import Tables
+
+LATELY = timedelta(hours=1)
+
+
+class InsightPart:
+    """Where things stand; `MemoryStore` brings the rows, the lock and the clock."""
+
+    _tables: Tables
+    _lock: RLock
+
+    def now(self) -> datetime:
+        """Return the clock's reading."""
+        raise NotImplementedError
+
+    def standing(self, id: str) -> Standing | None:  # noqa: A002
+        """Return what is known of why a job is where it is."""
+        with self._lock:
+            job = find(self._tables, id)
+            return None if job is None else _standing(self._tables, job, self.now())
+
+    def list_groups(
+        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+    ) -> GroupPage:
+        """Return groups by lane and name, or only those that are blocked."""
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
+        of = repr(("groups", lane, blocked))
+        start = ("", "") if after is None else unseal_names(after, of=of, names=2)
+        with self._lock:
+            rows = [
+                row
+                for name, group in sorted(_names(self._tables))
+                if lane in (None, name) and (name, group) > start
+                for row in [_group_row(self._tables, name, group, self.now())]
+                if not blocked or row.state == BLOCKED
+            ]
+            shown = rows[:limit]
+            more = len(rows) > limit
+            return GroupPage(shown, seal_names((shown[-1].lane, shown[-1].group), of=of) if more else None)
+
+    def nodes(self) -> list[NodeRow]:
+        """Return the nodes seen within the last hour, newest first."""
+        with self._lock:
+            since = self.now() - LATELY
+            return [node for node in reversed(self._tables.nodes.values()) if node.seen_at >= since][:MOST]
+
+    def leader(self) -> int | None:
+        """Return the node that leads now."""
+        with self._lock:
+            term = self._tables.terms.get(LEADER)
+            return None if term is None or lapsed(term.until, now=self.now()) else int(term.holder)
+
+
+def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
+    row = job.live
+    about = [audit for audit in tables.audit if audit.arrival == row.arrival]
+    request = tables.requests.get(row.arrival)
+    lease = tables.claims.get(row.epoch or 0) if job.state is JobState.CLAIMED else None
+    node = None if row.node is None else tables.nodes.get(row.node)
+    standing = Standing(
+        now,
+        job,
+        last=about[-1] if about else None,
+        lease_until=lease.lease_until if lease else None,
+        holder=None if row.node is None else holder_name(row.node, node.name if node else None),
+        request=request.verb if request else None,
+        asked_by=request.actor if request else None,
+        asked_at=request.at if request else None,
+    )
+    if row.grp is None or not row.holds or job.state not in LIVE:
+        return standing
+    group = _group(tables, row.lane, row.grp)
+    standing = standing._replace(
+        group_paused=group.paused, group_pause=_pause(tables, row.lane, row.grp) if group.paused else None
+    )
+    if job.state in IN_FLIGHT:
+        return standing
+    rows = tables.group_rows(row.lane, row.grp)
+    before = [r for r in rows if (r.ord, r.arrival) < (row.ord, row.arrival) or r.state == JobState.CLAIMED]
+    ahead = None if group.waits_for in (None, row.arrival) else _neighbour(tables, group.waits_for)
+    return standing._replace(ahead=ahead, before=min(MOST, len(before)))
+
+
+def _neighbour(tables: Tables, arrival: int | None) -> Neighbour:
+    [job] = [job for id_, a in tables.by_id.items() if a == arrival and (job := find(tables, id_))]
+    row = job.live
+    return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error)
+
+
+def _names(tables: Tables) -> set[tuple[str, str]]:
+    """Return the names of all groups there is something to know of."""
+    rows = [row for row in tables.live.values() if row.holds]
+    rows += [ended.job for ended in tables.dead.values() if ended.job.mode]
+    named = {(row.lane, row.grp) for row in rows if row.grp is not None} | tables.paused
+    return {(tables.lane_names[lane], group) for lane, group in named}
+
+
+def _group(tables: Tables, lane: int, name: str) -> Group:
+    rows = tables.group_rows(lane, name)
+    claimed = [row for row in rows if row.state == JobState.CLAIMED]
+    others = [row for row in rows if row.state != JobState.CLAIMED]
+    head = others[0] if others else None
+    return Group(claimed, head, tables.earliest_dead(lane, name), paused=(lane, name) in tables.paused)
+
+
+def _group_row(tables: Tables, lane: str, name: str, now: datetime) -> GroupRow:
+    number = tables.lanes[lane].id
+    group, rows = _group(tables, number, name), tables.group_rows(number, name)
+    blocked_at = {audit.arrival: audit.at for audit in tables.audit if audit.arrival is not None}
+    blocked_at |= {arrival: ended.at for arrival, ended in tables.dead.items()}
+    pause = _pause(tables, number, name)
+    told = Told(
+        now,
+        ids={arrival: id_ for id_, arrival in tables.by_id.items()},
+        blocked_at=blocked_at,
+        paused_at=pause.at if pause else None,
+        waiting=sum(row.state not in IN_FLIGHT for row in rows),
+    )
+    return group_row(lane, name, group, told)
+
+
+def _pause(tables: Tables, lane: int, group: str) -> Audit | None:
+    """Return the audit row of the last pause of a group."""
+    pauses = [a for a in tables.audit if (a.lane, a.action, a.after) == (lane, "pause_group", group)]
+    return pauses[-1] if pauses else None

@@ -1,0 +1,130 @@
+"""Where things stand (`ports/insight.py`) in a SQL database."""
+
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.groups import MOST, Group
+from penstock.domain.job import Audit, Job
+from penstock.domain.ordering import Place, sequence_of
+from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name
+from penstock.domain.states import IN_FLIGHT, LIVE, Verb
+from penstock.ports.insight import LEADER, GroupPage
+from penstock.stores.sql import grouplist
+from penstock.stores.sql.database import Database, Tx, one
+from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY
+from penstock.stores.sql.hotpath import HotPath
+from penstock.stores.sql.reading import GROUP, HEAD, Found, arrivals_of, jobs_of, locate
+
+LATELY: Final = timedelta(hours=1)
+# Those before it by place; how far into a long group it is, is nobody's business beyond the first thousand.
+BEFORE: Final = """
+    SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
+      WHERE lane = :lane AND grp = :grp AND holds AND (ord, arrival) < (:ord, :arrival)
+      ORDER BY lane, grp, ord, arrival LIMIT :most) q"""
+REQUEST: Final = "SELECT verb, actor, at FROM penstock.requests WHERE arrival = :arrival"
+NODE: Final = "SELECT name FROM penstock.nodes WHERE id = :node"
+NODES: Final = """
+    SELECT id, name, version, started_at, seen_at, note FROM penstock.nodes INDEXED BY penstock.nodes_seen
+     WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT :most"""
+LEADS: Final = "SELECT holder FROM penstock.leases WHERE name = :role AND until > now()"
+
+
+class InsightPart:
+    """Where things stand; `SqlStore` brings the database and the hot path."""
+
+    __slots__ = ()
+    db: Database
+    hot: HotPath
+
+    def standing(self, id: str) -> Standing | None:  # noqa: A002
+        """Return what is known of why a job is where it is."""
+        return self.db.snapshot(lambda tx: _standing(tx, self.hot, id))
+
+    def list_groups(
+        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+    ) -> GroupPage:
+        """Return groups by lane and name, or only those that are blocked."""
+        wanted = grouplist.Wanted(lane, blocked, limit, after)
+        return self.db.snapshot(lambda tx: grouplist.list_groups(tx, self.hot, wanted))
+
+    def nodes(self) -> list[NodeRow]:
+        """Return the nodes seen within the last hour, newest first."""
+        return sorted(self.db.read(_nodes), key=lambda node: node.id, reverse=True)
+
+    def leader(self) -> int | None:
+        """Return the node that leads now."""
+        row = one(self.db.look(lambda tx: tx.fetch(LEADS, role=LEADER)))
+        return None if row is None else row[0]
+
+
+def _standing(tx: Tx, hot: HotPath, id_: str) -> Standing | None:
+    found = locate(tx, hot, arrivals_of(tx, [id_]).values(), lock=False)
+    for job in _jobs(tx, found):
+        row = job.live
+        held = found.claimed.get(row.arrival)
+        standing = _asked(tx, Standing(tx.now, job, last=_last(tx, LAST_AUDIT, arrival=row.arrival)))
+        standing = standing._replace(
+            lease_until=None if held is None else held.claim.lease_until,
+            holder=None if row.node is None else _holder(tx, row.node),
+        )
+        in_group = row.grp is not None and row.holds and job.state in LIVE
+        return _in_group(tx, hot, standing) if in_group else standing
+    return None
+
+
+def _asked(tx: Tx, standing: Standing) -> Standing:
+    """Add what an operator asked of the job's holder."""
+    for verb, actor, at in tx.fetch(REQUEST, arrival=standing.job.live.arrival):
+        return standing._replace(request=Verb(verb), asked_by=actor, asked_at=tx.time(at))
+    return standing
+
+
+def _in_group(tx: Tx, hot: HotPath, standing: Standing) -> Standing:
+    """Add how a live job that keeps its place in a group stands there."""
+    row = standing.job.live
+    where = {"lane": row.lane, "grp": row.grp}
+    epoch, paused, dead_seq, dead_arrival = one(tx.fetch(GROUP, **where)) or (None, False, None, None)
+    claim = None if epoch is None else hot.claim_row(tx, epoch, lock=False)
+    claimed = [job for job in claim.open_jobs() if job.grp == row.grp] if claim is not None else []
+    heads = [tx.live(head) for head in tx.fetch(HEAD, **where)]
+    dead = None if dead_arrival is None else Place(dead_seq, dead_arrival)
+    group = Group(claimed, heads[0] if heads else None, dead, paused=bool(paused))
+    standing = standing._replace(
+        group_paused=group.paused, group_pause=_last(tx, PAUSED_BY, **where) if group.paused else None
+    )
+    if standing.job.state in IN_FLIGHT:
+        return standing
+    before: int = tx.fetch(BEFORE, **where, ord=row.ord, arrival=row.arrival, most=MOST)[0][0]
+    return standing._replace(
+        ahead=None if group.waits_for in (None, row.arrival) else _neighbour(tx, hot, group.waits_for or 0),
+        before=min(MOST, before + len(claimed)),
+    )
+
+
+def _neighbour(tx: Tx, hot: HotPath, arrival: int) -> Neighbour | None:
+    for job in _jobs(tx, locate(tx, hot, [arrival], lock=False)):
+        row = job.live
+        return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error)
+    return None
+
+
+def _jobs(tx: Tx, found: Found) -> list[Job]:
+    ended = found.dead | found.history
+    rows = [*found.live.values(), *(claimed.job for claimed in found.claimed.values())]
+    return jobs_of(tx, [*rows, *(end.job for end in ended.values())], ended)
+
+
+def _last(tx: Tx, sql: str, **where: object) -> Audit | None:
+    """Return the last audit row about something."""
+    rows = tx.fetch_each(sql, {name: [value] for name, value in where.items()})
+    return Audit._make([tx.time(rows[0][0]), *rows[0][1:]]) if rows else None
+
+
+def _holder(tx: Tx, node: int) -> str:
+    row = one(tx.fetch(NODE, node=node))
+    return holder_name(node, None if row is None else row[0])
+
+
+def _nodes(tx: Tx) -> list[NodeRow]:
+    rows = tx.fetch(NODES, since=tx.now - LATELY, most=MOST)
+    return [NodeRow._make([*row[:3], tx.time(row[3]), tx.time(row[4]), row[5]]) for row in rows]
