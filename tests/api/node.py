@@ -21,7 +21,7 @@ from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import NodeStarted
 from penstock.ports.executor import ThreadExecutor
-from penstock.ui.pages import status_pages
+from penstock.ui.pages import pages
 
 VERSION = "1.2.3"
 
@@ -51,7 +51,7 @@ class Node:
             rng=Random(1),  # noqa: S311
             version=VERSION,
             hosts=hosts,
-            pages=status_pages(version=VERSION),
+            pages=pages(),
         )
         self.url = ""
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from penstock import __version__
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaderChanged, SinkFailed
 from penstock.ports.store import Ask
@@ -19,7 +20,7 @@ def test_the_page_needs_nothing_from_elsewhere(http: Http) -> None:
     page = http.get("/")
 
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert VERSION in page.text
+    assert __version__ in page.text
     assert "://" not in page.text.replace(http.node.url, "").replace("sqlite:///penstock.db", "")
     for address in ASSET.findall(page.text):
         assert http.get(address).status_code == 200, address

@@ -56,7 +56,7 @@ def settled(lane: str = "orders", *, refused: int = 0) -> SettledBatch:
 
 
 def test_a_batch_is_one_line(story: Story, caplog: pytest.LogCaptureFixture) -> None:
-    story(called(accepted=12, retry=1))
+    story(called(accepted=12, tryagain=1))
     assert caplog.messages == []
     story(settled())
 
@@ -66,14 +66,14 @@ def test_a_batch_is_one_line(story: Story, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_everything_a_lane_can_meet_is_in_its_line(story: Story, caplog: pytest.LogCaptureFixture) -> None:
-    story(called(accepted=1, duplicate=2, reject=3, throttled=4, unknown=5, lag=12.0))
+    story(called(accepted=1, duplicate=2, rejected=3, throttled=4, unknown=5, notcalled=6, lag=12.0))
     story(ReturnedJobs(lane="orders", jobs=6, why="paused"))
     story(settled(refused=7))
 
     assert caplog.messages == [
         (
-            "orders: 3 sent, 2 duplicate, 3 rejected, 4 throttled, 5 of unknown fate, 6 given back (paused),"
-            " 7 refused: somebody else had taken over, 12 s after due"
+            "orders: 3 sent, 2 duplicate, 6 not sent, 3 rejected, 4 throttled, 5 of unknown fate,"
+            " 6 given back (paused), 7 refused: somebody else had taken over, 12 s after due"
         )
     ]
 

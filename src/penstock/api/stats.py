@@ -86,8 +86,9 @@ def store_figures(client: Client, paces: Mapping[str, Pace]) -> dict[str, Any]:
     return {
         "now": scouted.now,
         "lanes": [
-            _lane(lanes[name], counts.get(name, {}), paces.get(name, IDLE), waited.get(name, 0.0))
-            | {"due": due.get(name, 0 if not waited.get(name) else None), "due_cap": DUE_CAP}
+            _lane(lanes[name], counts.get(name, {}), paces.get(name, IDLE))
+            | {"stopped": _stopped(lanes[name], scouted.now), "oldest_due_s": round(waited.get(name, 0.0), 3)}
+            | {"due": due.get(name, None if waited.get(name) else 0), "due_cap": DUE_CAP}
             for name in shown
         ],
         "more_lanes": len(lanes) - len(shown),
@@ -117,24 +118,22 @@ def _due(client: Client, lanes: list[str], now: datetime) -> dict[str, int]:
     }
 
 
-def _lane(lane: Lane, counts: Mapping[str, int], pace: Pace, waited: float) -> dict[str, Any]:
+def _lane(lane: Lane, counts: Mapping[str, int], pace: Pace) -> dict[str, Any]:
     return {
         "lane": lane.name,
         "sink": lane["sink"],
-        "stopped": _stopped(lane),
         **{state: counts.get(state, 0) for state in STATES},
         "sent_per_s": round(pace.sent_per_s, 1),
         "failed_per_s": round(pace.failed_per_s, 1),
         "lag_p50_ms": _ms(pace.lag_p50),
         "lag_p99_ms": _ms(pace.lag_p99),
-        "oldest_due_s": round(waited, 3),
     }
 
 
-def _stopped(lane: Lane) -> str | None:
+def _stopped(lane: Lane, now: datetime) -> str | None:
     if not lane["enabled"]:
         return "disabled"
-    return f"paused by {lane.paused_by}: {lane.pause_reason}" if lane.paused else None
+    return f"paused by {lane.paused_by}: {lane.pause_reason}" if lane.stopped(now) else None
 
 
 def _ms(seconds: float | None) -> float | None:

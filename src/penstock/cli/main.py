@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Entry] = {
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
+    "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),
 }
 
 

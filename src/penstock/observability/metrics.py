@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
-from penstock.observability.words import SENT
+from penstock.observability.words import SENT, spelled
 from penstock.ports.events import (
     Called,
     Claimed,
@@ -82,7 +82,7 @@ class Metrics:
         self.settle_seconds = time("settle_seconds", "Time of one settle.", "lane")
         self.fenced = count("fenced_writes", "Outcomes refused because the claim was no longer ours.", "lane")
         self.died = count("dead", "Jobs that became dead letters.", "lane", "reason")
-        self.returned = count("returned", "Claimed jobs that went back unsent.", "lane", "why")
+        self.returned = count("returned", "Claimed jobs that went back unsent.", "lane")
         self.recovered = count("recovered", "Jobs of dead nodes and silent executors.", "lane", "fate")
         self.leases_lost = count("leases_lost", "Claims that ended before their jobs were sent.", "lane")
         self.store_errors = count("store_errors", "Calls of the store that failed.", "part")
@@ -139,9 +139,10 @@ class Metrics:
                 if refused:
                     self.fenced.labels(lane).inc(refused)
                 for outcome, jobs in outcomes.items():
-                    self.settled.labels(lane, self._word(outcome)).inc(jobs)
-            case ReturnedJobs(jobs=jobs, why=why):
-                self.returned.labels(lane, self._word(why)).inc(jobs)
+                    self.settled.labels(lane, self._word(spelled(outcome))).inc(jobs)
+            case ReturnedJobs(jobs=jobs):
+                # Why is no label: it may name a target.
+                self.returned.labels(lane).inc(jobs)
             case Recovered(fates=fates):
                 for fate, jobs in fates.items():
                     self.recovered.labels(lane, self._word(fate)).inc(jobs)
@@ -151,7 +152,7 @@ class Metrics:
         self.send_seconds.labels(lane, sink).observe(event.took)
         self.lag.labels(lane).observe(max(0.0, event.lag))
         for outcome, jobs in event.outcomes.items():
-            self.attempts.labels(lane, self._word(outcome)).inc(jobs)
+            self.attempts.labels(lane, self._word(spelled(outcome))).inc(jobs)
             if outcome in SENT:
                 self.dispatched.labels(lane, sink).inc(jobs)
             if outcome == "duplicate":

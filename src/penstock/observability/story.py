@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from penstock.domain.durations import format_duration
 from penstock.observability.logs import FIELDS
-from penstock.observability.words import SENT
+from penstock.observability.words import SENT, spelled
 from penstock.ports.events import (
     Called,
     Claimed,
@@ -39,12 +39,8 @@ from penstock.ports.events import (
 )
 
 EVERY_S: Final = 0.5
-TOLD: Final = {
-    "retry": "to retry",
-    "tryagain": "to retry",
-    "reject": "rejected",
-    "unknown": "of unknown fate",
-}
+MOST_REASONS: Final = 3
+TOLD: Final = {"retry": "to retry", "unknown": "of unknown fate", "not_called": "not sent"}
 
 
 @dataclass(slots=True)
@@ -119,7 +115,7 @@ class Story:
         lane = self._lanes[name]
         parts = [f"{lane.sent} sent"] if lane.sent else []
         parts += [f"{number} {TOLD.get(word, word)}" for word, number in sorted(lane.others.items())]
-        parts += [f"{number} given back ({why})" for why, number in sorted(lane.returned.items())]
+        parts += [f"{number} given back ({why})" for why, number in lane.returned.most_common(MOST_REASONS)]
         parts += [f"{lane.fenced} refused: somebody else had taken over"] if lane.fenced else []
         if not parts:
             return None
@@ -176,7 +172,7 @@ def _add(lane: _Lane, call: Called) -> None:
         if word in SENT:
             lane.sent += number
         if word not in SENT or word == "duplicate":
-            lane.others[word] += number
+            lane.others[spelled(word)] += number
 
 
 def _obituary(event: JobDied) -> str:

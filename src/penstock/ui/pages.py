@@ -10,6 +10,8 @@ from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
+from penstock import __version__
+
 _MEDIA_TYPES: Final = {
     "status.css": "text/css",
     "status.js": "text/javascript",
@@ -17,7 +19,7 @@ _MEDIA_TYPES: Final = {
 }
 
 
-def status_pages(*, version: str) -> list[HTTPRouteHandler]:
+def pages() -> list[HTTPRouteHandler]:
     """Return the handlers of `/` and of its files, which are read once."""
     static = files("penstock.ui") / "static"
     contents = {name: (static / name).read_bytes() for name in _MEDIA_TYPES}
@@ -28,7 +30,7 @@ def status_pages(*, version: str) -> list[HTTPRouteHandler]:
     async def status(request: Request[Any, Any, Any]) -> Response[bytes]:
         # The Host was checked: it is a name of ours, and what the next commands on the page should say.
         base = escape(f"http://{request.headers.get('host', '')}")
-        page = shell.substitute(version=escape(version), base=base)
+        page = shell.substitute(version=escape(__version__), base=base)
         headers = {"Cache-Control": "no-store"}
         return Response(page.encode(), media_type="text/html", headers=headers)
 

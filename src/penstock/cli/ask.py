@@ -1,0 +1,42 @@
+"""Questions to a running node, without a library that takes long to import."""
+
+import json
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from penstock.errors import PenstockError
+
+PATIENCE_S: Final = 3.0
+
+
+class NodeUnreachable(PenstockError):
+    """No node answers there, or what answers is none."""
+
+    retryable = True
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(
+            f"no node answers at {url} ({problem}): start one with penstock serve or penstock dev"
+        )
+
+
+def ask(url: str, path: str) -> dict[str, Any]:
+    """Return the JSON object at an address of the node, or raise NodeUnreachable."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise NodeUnreachable(url, "that is no address: write http://127.0.0.1:7070")
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", path, headers={"Accept": "application/json"})
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+        finally:
+            connection.close()
+    except (OSError, HTTPException, ValueError) as error:
+        raise NodeUnreachable(url, str(error) or type(error).__name__) from error
+    if answer.status != 200 or not isinstance(found, dict):
+        raise NodeUnreachable(url, f"it answered {answer.status}")
+    return found

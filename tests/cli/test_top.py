@@ -1,0 +1,143 @@
+"""`penstock top`: from a node, or straight from the store."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from penstock import Client
+from penstock.cli.ask import NodeUnreachable, ask
+from penstock.cli.figures import HEAD, rows, span
+from penstock.cli.screen import screen
+from penstock.cli.top import FromStore
+from penstock.ports.events import Called, LeaderChanged, NodeStarted, SinkFailed
+from penstock.ports.store import Ask
+from tests.api.node import Http, served
+from tests.cli.conftest import Run
+
+STORE = "sqlite:///penstock.db"
+
+
+@pytest.fixture
+def http(ready: Run, tmp_path: Path) -> Iterator[Http]:
+    """Return a node on the store of this folder."""
+    with Client(STORE) as client, served(client) as http:
+        http.node.emit(NodeStarted(node=7, name="host:1", store=STORE))
+        http.node.emit(LeaderChanged(node=7, term=1, leads=True))
+        yield http
+
+
+def drawn(figures: dict[str, object], problem: str = "") -> str:
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(screen(figures, problem=problem))
+    return console.export_text()
+
+
+def test_without_a_node_the_store_is_asked(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("port = 1\n")
+    ready("enqueue", "hello", "1", "--at", "+1h")
+    ready("enqueue", "hello", "1")
+    shown = ready("top")
+
+    assert shown.stdout.split("\t")[:6] == ["hello", "2", "1", "0", "0", "0"]
+    assert "no node on http://127.0.0.1:1 serves this store" in shown.stderr
+
+
+def test_a_node_is_asked_by_its_address(http: Http, ready: Run) -> None:
+    http.node.emit(Called(lane="hello", sink="console", jobs=3, outcomes={"accepted": 3}, took=0.1, lag=0.02))
+    figures = json.loads(ready("top", "--url", http.node.url, "--json").stdout)
+
+    assert figures["node"]["id"] == 7
+    assert figures["lanes"][0]["lag_p99_ms"] == pytest.approx(20, rel=0.25)
+    assert ready("top", "--url", http.node.url, "--once").stdout.startswith("hello\t")
+
+
+def test_a_node_on_this_machine_is_found_if_it_serves_the_same_store(
+    http: Http, ready: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "penstock.toml").write_text(f"port = {http.node.url.rsplit(':', 1)[1]}\n")
+
+    assert json.loads(ready("top", "--json").stdout)["node"]["id"] == 7
+
+    (tmp_path / "other.db").write_bytes((tmp_path / "penstock.db").read_bytes())
+    elsewhere = json.loads(ready("top", "--json", "--store", "sqlite:///other.db").stdout)
+    assert elsewhere["node"] == {"store": "sqlite:///other.db"}
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:1", "no node answers at http://127.0.0.1:1"),
+        ("ftp://127.0.0.1", "that is no address"),
+        ("nonsense", "that is no address"),
+        ("http://[", "no node answers"),
+        ("http://127.0.0.1:99999999", "no node answers"),
+    ],
+)
+def test_a_node_that_does_not_answer_is_unreachable(run: Run, url: str, words: str) -> None:
+    said = run("top", "--url", url, code=4).stderr
+
+    assert words in said
+    assert "penstock dev" in said
+
+
+def test_what_answers_but_is_no_node_is_unreachable(http: Http) -> None:
+    with pytest.raises(NodeUnreachable, match="it answered 404"):
+        ask(http.node.url, "/nowhere")
+    with pytest.raises(NodeUnreachable, match="Expecting value"):
+        ask(http.node.url, "/")
+
+
+def test_the_screen_shows_who_answers_the_lanes_and_the_trouble(http: Http) -> None:
+    client = http.node.client
+    http.node.emit(SinkFailed(sink="billing", error="no such queue", pause=timedelta(seconds=5)))
+    job = http.post("/api/jobs", {"lane": "hello"}).json()["id"]
+    client.store.claim(Ask(lane="hello", node=client.store.register_node("test")))
+    client.report(job, 1, "failed", retryable=False)
+    client.store.pause_lane("hello", paused=True, actor="ann", reason="look [bold]")
+
+    text = drawn(http.get("/api/stats").json())
+
+    assert "node 7 host:1  ·  leads  ·  store sqlite:///penstock.db" in text
+    for name in HEAD:
+        assert name in text
+    assert "paused by ann: look [bold]" in text
+    assert "sink billing: cannot be opened: no such queue" in text
+    assert "no answer" in drawn(http.get("/api/stats").json(), problem="no answer for 5 s")
+
+
+def test_rates_from_the_store_are_what_succeeded_between_two_looks(ready: Run) -> None:
+    ready("enqueue", "hello", "1")
+    with Client(STORE) as client:
+        look = FromStore(client, STORE)
+        assert look()["lanes"][0]["sent_per_s"] == 0
+
+        claim = client.store.claim(Ask(lane="hello", node=client.store.register_node("test")))
+        assert claim is not None
+        client.store.settle(claim)
+        assert look()["lanes"][0]["sent_per_s"] > 0
+        assert "store sqlite:///penstock.db" in drawn(dict(look()))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "12 ms"), (1.4, "1 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (864_000, "10 d")],
+)
+def test_spans_are_short(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_a_row_says_some_when_it_was_not_counted() -> None:
+    lane = {
+        "lane": "a\x1b[2J", "pending": 1200, "due": None, "due_cap": 100, "claimed": 1, "dispatched": 2,
+        "running": 3, "held": 0, "dead": 0, "sent_per_s": 0.04, "lag_p99_ms": None, "oldest_due_s": 0.0,
+        "stopped": None,
+    }  # fmt: skip
+    assert rows({"lanes": [lane, lane | {"due": 100}]}) == [
+        ("a\\x1b[2J", "1,200", "some", "6", "0", "0", "0.0", "-", "-", ""),
+        ("a\\x1b[2J", "1,200", "100+", "6", "0", "0", "0.0", "-", "-", ""),
+    ]
