@@ -1,5 +1,6 @@
 """Pauses: when they are over, and what is said of them."""
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -37,3 +38,19 @@ def test_the_first_stop_that_is_not_over_is_named() -> None:
     assert in_force([over, ahead, forever], NOW) == "b (until 2026-03-01T12:00:01Z)"
     assert in_force([None, over], NOW) is None
     assert in_force([], NOW) is None
+
+
+def test_a_pause_is_the_same_whenever_it_was_said() -> None:
+    pause = Pause("ann", "outage", NOW, NOW + SECOND)
+
+    assert pause.same(Pause("ann", "outage", NOW - SECOND, NOW + SECOND))
+    assert not pause.same(Pause("ann", "outage", NOW))
+    assert not pause.same(Pause("bob", "outage", NOW, NOW + SECOND))
+    assert not pause.same(None)
+
+
+def test_the_audit_shows_what_a_pause_is() -> None:
+    said = {"paused_until": None, "pause_reason": "outage", "paused_by": "ann"}
+
+    assert json.loads(Pause("ann", "outage", NOW).facts()) == said
+    assert json.loads(Pause("ann", "outage", NOW, NOW).facts())["paused_until"] == NOW.isoformat()

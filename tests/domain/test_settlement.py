@@ -22,7 +22,7 @@ from penstock.domain.outcomes import (
     Running,
     Succeeded,
 )
-from penstock.domain.settlement import Landing, land, late, moved, still_asked, went
+from penstock.domain.settlement import Landing, land, late, moved, occupied, still_asked, went
 from penstock.domain.states import IN_FLIGHT, LIVE, TERMINAL, VERBS, JobState, Move, Reason, Verb
 from penstock.errors import IllegalTransition
 
@@ -58,8 +58,8 @@ delays = st.timedeltas(timedelta(0), timedelta(days=1))
 texts = st.none() | st.text(max_size=5)
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Succeeded, texts, texts),
-    st.builds(Dispatched, delays, texts, st.booleans()),
-    st.builds(Running, delays),
+    st.builds(Dispatched, delays, texts, st.booleans(), texts),
+    st.builds(Running, delays, texts),
     st.builds(Failed, texts, delays),
     st.builds(Dead, st.sampled_from(Reason), texts),
     st.builds(Deferred, delays, texts),
@@ -216,6 +216,36 @@ def test_a_job_returned_for_a_while_waits_that_long_and_is_never_early(
     landing = land(row(due_at=due_at), Returned("no token", MINUTE), now=NOW)
 
     assert landing.job == row(S.PENDING, due_at=expected, epoch=None, node=None, claimed_at=None)
+
+
+def test_a_job_occupies_its_slot_while_it_is_out() -> None:
+    sent = land(row(), Dispatched(HOUR, slot="web"), now=NOW).job
+    started = land(sent, Running(HOUR), now=NOW).job
+
+    assert (sent.slot, started.slot) == ("web", "web")
+    assert land(row(), Running(HOUR, slot="web"), now=NOW).job.slot == "web"
+    assert land(started, Running(HOUR, slot="other"), now=NOW).job.slot == "web"
+
+
+def test_a_job_that_is_back_or_has_ended_occupies_nothing() -> None:
+    running = row(S.RUNNING, open=True, send=3, slot="web")
+    for outcome in (Succeeded(), Failed("no", MINUTE), Dead(Reason.STOPPED), Deferred(MINUTE), Lapsed()):
+        assert land(running, outcome, now=NOW).job.slot is None
+    for verb, move in ((Verb.CANCEL, Move.CANCEL), (Verb.SETTLE_DEAD, Move.SETTLE_DEAD)):
+        assert moved(running, verb, move, now=NOW).slot is None
+
+
+def test_a_slot_named_after_the_executor_spoke_is_noted() -> None:
+    running = row(S.RUNNING, open=True, send=3)
+    named = Dispatched(HOUR, slot="web")
+
+    assert occupied(running, 7, named) == running._replace(slot="web")
+    assert occupied(running, 7, Running(HOUR, slot="web")) == running._replace(slot="web")
+    assert occupied(running, 7, Dispatched(HOUR)) is None
+    assert occupied(running, 7, Succeeded()) is None
+    assert occupied(running, 8, named) is None
+    assert occupied(running._replace(slot="other"), 7, named) is None
+    assert occupied(row(S.PENDING), 7, named) is None
 
 
 @pytest.mark.parametrize("state", [S.PENDING, S.CLAIMED])

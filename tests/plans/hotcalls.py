@@ -6,7 +6,7 @@ from typing import NamedTuple
 from penstock.domain.job import Claim
 from penstock.ports.store import Store
 from tests.plans.backlog import GROUPS, PLAIN, TENANT_GROUPS, TENANTS
-from tests.plans.scenario import claimed, claimed_groups, grouped_jobs, mixed, plain_jobs
+from tests.plans.scenario import SOON, claimed, claimed_groups, grouped_jobs, mixed, needs, plain_jobs
 
 Meter = Callable[[str, int, Callable[[], Claim | None]], Claim | None]
 
@@ -35,6 +35,8 @@ def make_calls(store: Store, batch: int, meter: Meter) -> None:
         store.settle(hot.claim(store, 10))
     meter("enqueue", 2 * batch, lambda: store.enqueue(plain_jobs(2 * batch)) and None)
     meter("enqueue grouped", batch, lambda: store.enqueue(grouped_jobs(batch)) and None)
+    store.permit(1, needs(batch), ttl=SOON)
+    meter("permit", batch, lambda: store.permit(1, needs(batch), ttl=SOON) and None)
     for hot in CYCLES:
         claim = meter(f"claim {hot.name}", batch, lambda hot=hot: hot.claim(store, batch))
         assert claim is not None

@@ -21,11 +21,14 @@ from penstock.domain.outcomes import (
     Running,
     Succeeded,
 )
+from penstock.domain.rates import Rate
 from penstock.domain.states import Reason
+from penstock.ports.flow import Limit, Need
 from penstock.ports.store import Ask, Report, Store
 from tests.plans.backlog import GROUPS, PAYLOAD, PLAIN, TENANT_GROUPS, TENANTS
 
 SOON: Final = timedelta(minutes=5)
+RATE: Final = Rate(100, timedelta(seconds=1))
 EVERY_OUTCOME: Final[tuple[Outcome, ...]] = (
     Succeeded(), Dispatched(SOON), Running(SOON), Failed("boom", SOON), Dead(Reason.PERMANENT, "boom"),
     Deferred(SOON), Returned("no token", SOON), Expired(), Held("no context"), Lapsed(),
@@ -71,6 +74,13 @@ def grouped_jobs(batch: int) -> list[NewJob]:
     return [NewJob(lane=GROUPS, group=group, mode=Mode.BLOCK_ON_ERROR, payload=PAYLOAD) for group in groups]
 
 
+def needs(batch: int) -> list[Need]:
+    """Return what a node asks of a lane and of so many keys of a pool."""
+    lane = Limit("lane", PLAIN, rate=RATE, burst=100, max_in_flight=100)
+    keys = [Limit("pool", "web", str(key), RATE, 10, 10) for key in range(batch)]
+    return [Need(limit, tokens=5, spent=2, slots=5, busy=1) for limit in (lane, *keys)]
+
+
 def day(store: Store, batch: int) -> Iterator[tuple[str, int]]:
     """Make every call of a pass; yield the name of each and how many jobs it was about."""
     store.enqueue(plain_jobs(batch))
@@ -81,6 +91,9 @@ def day(store: Store, batch: int) -> Iterator[tuple[str, int]]:
     yield "enqueue by id", batch
     store.scout()
     yield "scout", 0
+    for _ in range(2):  # the first makes the accounts
+        store.permit(1, needs(batch), ttl=SOON)
+        yield "permit", batch
     yield from _unordered(store, batch)
     yield from _ordered(store, batch)
     yield from _recovery(store, batch)

@@ -12,6 +12,7 @@ from penstock.stores.postgres import statements as sql
 from penstock.stores.postgres.database import compiled
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.postgres.store import PostgresStore
+from penstock.stores.sql.limits import OUT
 from penstock.stores.sql.pacing import CONFIRM, SCOUT
 from penstock.stores.sql.store import SqlStore
 from tests.conftest import PgServer
@@ -43,6 +44,7 @@ EXPECTED: Final = {
         ("wakes", "wakes_pkey"),
     },
     "CONFIRM": {("claims", "claims_pkey")},
+    "OUT": {("jobs", "jobs_out"), ("jobs", "jobs_slot")},
     "CLAIM": {DUE, TENANT, ("jobs", "ctid"), CONTEXT},
     "CLAIM_FAIR": {DUE, TENANT, ("jobs", "jobs_due_tenants"), ("jobs", "ctid"), CONTEXT},
     "JOB_TENANTS": {TENANT},
@@ -68,6 +70,7 @@ EXPECTED: Final = {
 STATEMENTS: Final = {
     "enqueue": 4,
     "enqueue grouped": 4,
+    "permit": 7,
     "claim plain": 1,
     "settle plain": 1,
     "claim plain, mixed": 1,
@@ -189,7 +192,11 @@ def test_a_pass_reads_what_it_works_on(url: str, statistics: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ANALYZE")
     complaints, missing = [], set(EXPECTED)
-    shared = {"SCOUT": compiled(SCOUT["postgres"]), "CONFIRM": compiled(CONFIRM["postgres"])}
+    shared = {
+        "SCOUT": compiled(SCOUT["postgres"]),
+        "CONFIRM": compiled(CONFIRM["postgres"]),
+        "OUT": compiled(OUT["postgres"]),
+    }
     names = {shared.get(name) or getattr(sql, name): name for name in EXPECTED}
     for call, jobs, seen in watched_day(url):
         name = names.get(seen.sql, "")

@@ -28,7 +28,7 @@ STEPS_PER_LANE: Final = 100
 IDLE: Final = "INSERT INTO penstock_lanes (name) VALUES (?)"
 # What may be read from end to end: lists that came as parameters, parts of the statement, tiny tables.
 SCANNED: Final = re.compile(
-    r"SCAN (json_each|CONSTANT ROW|\(subquery-\d+\)|k|t|c|l|one|asked|r LEFT-JOIN|\w+ VIRTUAL TABLE"
+    r"SCAN (json_each|CONSTANT ROW|\(subquery-\d+\)|k|t|c|l|one|q|asked|r LEFT-JOIN|\w+ VIRTUAL TABLE"
     r"|penstock_(lanes|former_lanes|claims|counts|epochs))( |$)"
 )
 EXPECTED: Final = {
@@ -38,6 +38,7 @@ EXPECTED: Final = {
         "penstock_groups_ready",
         "penstock_groups_ready_tenants",
     },
+    "permit": {"penstock_jobs_out", "penstock_jobs_slot"},
     "claim": {"penstock_jobs_due", "penstock_jobs_tenant"},
     "claim fair": {"penstock_jobs_due", "penstock_jobs_tenant", "penstock_jobs_due_tenants"},
     "heads": {"penstock_groups_ready", "penstock_groups_tenant", "penstock_jobs_group"},
@@ -50,6 +51,7 @@ EXPECTED: Final = {
 STATEMENTS: Final = {
     "enqueue": 4,
     "enqueue grouped": 4,
+    "permit": 7,
     "claim plain": 8,
     "settle plain": 5,
     "claim plain, mixed": 8,

@@ -10,8 +10,11 @@ import psycopg
 
 from penstock.ports.clock import SystemClock
 from penstock.stores.postgres.database import PostgresDatabase
+from penstock.stores.postgres.store import PostgresStore
 from penstock.stores.sql.database import Database
+from penstock.stores.sql.store import SqlStore
 from penstock.stores.sqlite.database import SqliteDatabase
+from penstock.stores.sqlite.store import SqliteStore
 from tests.servers import Server
 
 
@@ -63,6 +66,10 @@ class Place:
         if self.server is None:
             return SqliteDatabase(self.url, clock=SystemClock().now)
         return PostgresDatabase(self.url)
+
+    def open_store(self) -> SqlStore:
+        """Return a store as a node of its own would open it; the caller closes it."""
+        return SqliteStore(self.url) if self.server is None else PostgresStore(self.url)
 
     def open_plain(self) -> Plain:
         """Return a connection as any other program would open it; the caller closes it."""

@@ -36,12 +36,12 @@ OUT: Final[Mapping[str, str]] = {
         limits="unnest(:ids::text[], :lanes::text[], :slots::text[]) k(id, lane, slot)",
     ),
     "sqlite": _OUT.format(
-        id="k.value",
-        lane="json_extract(:lanes, k.fullkey)",
-        slot="json_extract(:slots, k.fullkey)",
+        id="json_extract(k.value, '$[0]')",
+        lane="json_extract(k.value, '$[1]')",
+        slot="json_extract(k.value, '$[2]')",
         out="INDEXED BY penstock.jobs_out",
         slots="INDEXED BY penstock.jobs_slot",
-        limits="json_each(:ids) k",
+        limits="json_each(:rows) k",
     ),
 }
 LEASES: Final = """
@@ -97,20 +97,16 @@ def drop_idle(tx: Tx, limit: int) -> None:
 def _accounts(
     tx: Tx, dialect: str, limits: Mapping[str, Limit], locked: Sequence[tuple[str, int | None, object]]
 ) -> tuple[datetime, dict[str, Account]]:
-    counted = [limits[row[0]] for row in locked]
-    out = tx.fetch(
-        OUT[dialect],
-        ids=[limit.id for limit in counted],
-        lanes=[limit.name if _counts(limit, "lane") else None for limit in counted],
-        slots=[limit.slot if _counts(limit, "pool") else None for limit in counted],
-        most=max(limit.max_in_flight or 0 for limit in counted),
-    )
+    rows = [_counted(limits[row[0]]) for row in locked]
+    ids, lanes, slots = map(list, zip(*rows, strict=True))
+    most = max(limit.max_in_flight or 0 for limit in limits.values())
+    out = tx.fetch(OUT[dialect], ids=ids, lanes=lanes, slots=slots, rows=rows, most=most)
     now = tx.time(out[0][0])
     assert now is not None  # noqa: S101
     leases: dict[str, dict[int, Lease]] = {name: {} for name in limits}
     for name, node, tokens, slots, until in tx.fetch(LEASES, names=list(limits)):
         leases[name][node] = Lease(tokens, slots, tx.time(until) or now)
-    open_ = {row[1]: row[2] for row in out}
+    open_ = {name: min(count, limits[name].max_in_flight or 0) for _, name, count in out}
     accounts = {}
     for name, level, at in locked:
         bucket = None if level is None else Bucket(level, tx.time(at) or now)
@@ -118,8 +114,11 @@ def _accounts(
     return now, accounts
 
 
-def _counts(limit: Limit, scope: str) -> bool:
-    return limit.scope == scope and limit.max_in_flight is not None
+def _counted(limit: Limit) -> tuple[str, str | None, str | None]:
+    """Return what is to be counted of a limit: the jobs of a lane, those of a slot, or none."""
+    if limit.max_in_flight is None:
+        return limit.id, None, None
+    return (limit.id, limit.name, None) if limit.scope == "lane" else (limit.id, None, limit.slot)
 
 
 def _write(

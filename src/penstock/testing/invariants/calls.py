@@ -110,6 +110,7 @@ def _settle(picture: Picture, claim: Claim, outcomes: Mapping[int, Outcome] | No
     named = set(outcomes) if outcomes is not None else {claimed.job.arrival for claimed in claim.jobs}
 
     def verdict(settled: Settled, changes: Changes) -> None:
+        changes = {arrival: change for arrival, change in changes.items() if not change.only_slot}
         if stale := set(changes) - ours:
             raise StaleWrite(
                 f"epoch {claim.epoch} settles what it does not hold", jobs=stale, changes=changes

@@ -71,6 +71,14 @@ class Change:
     audit: Sequence[Audit]
     limits: Limits
 
+    @property
+    def only_slot(self) -> bool:
+        """Whether a job that is out was only told which slot it takes: its executor spoke first."""
+        if self.before is None or self.after is None or self.before.state not in _OUT:
+            return False
+        old, new = self.before.job, self.after.job
+        return old.slot is None and old._replace(slot=new.slot) == new
+
     def broken(self, kind: type[Violation], what: str, **facts: object) -> Violation:
         """Return the violation with everything there is to know."""
         return kind(
@@ -86,6 +94,7 @@ class Change:
 
 
 M = Move
+_OUT: Final = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 _SILENT: Final[Mapping[str, frozenset[Move]]] = MappingProxyType(
     {
         "claim": frozenset({M.CLAIM}),
@@ -113,6 +122,8 @@ def check_change(change: Change) -> None:
         _check_dropped(change)
     elif before is None:
         _check_new(change, after)
+    elif before != after and change.only_slot and change.call == "settle":
+        _check_untouched(change, after)
     elif before != after:
         _check_fixed(change, before.job, after.job)
         if change.call in ("takeover", "lapse"):
@@ -204,6 +215,8 @@ def _check_moved(change: Change, before: Spot, after: Spot) -> None:
         state = RULES[move].to
     if state is not after.state:
         raise change.broken(IllegalPath, f"{' then '.join(moves)} leads to {state.label}")
+    if after.job.slot is not None and after.state not in _OUT:
+        raise change.broken(IllegalPath, "a job that is not out takes a slot")
     _check_counts(change, before.job, after.job, moves)
     _check_send(change, before.job, after.job, moves)
     _check_place(change, before.job, after.job, moves)

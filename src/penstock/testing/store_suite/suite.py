@@ -12,6 +12,7 @@ from penstock.testing.store_suite.intake import IntakeTests
 from penstock.testing.store_suite.keys import KeyTests
 from penstock.testing.store_suite.lanes import LaneTests
 from penstock.testing.store_suite.leader import LeaderTests
+from penstock.testing.store_suite.limits import SlotTests, TokenTests
 from penstock.testing.store_suite.listing import ListingTests
 from penstock.testing.store_suite.pools import LaneDeletionTests, PauseTests, PoolTests
 from penstock.testing.store_suite.queueing import QueueRaceTests, QueueTests
@@ -29,6 +30,7 @@ from penstock.testing.store_suite.sends import SendTests
 from penstock.testing.store_suite.settling import RequestTests, SettlingTests
 from penstock.testing.store_suite.shared_keys import SecretTests
 from penstock.testing.store_suite.standings import NodeTests, StandingTests
+from penstock.testing.store_suite.targets import StorePauseTests, TargetTests
 from penstock.testing.store_suite.verbs import VerbTests
 
 
@@ -42,6 +44,10 @@ class StoreSuite(
     ClaimTests,
     ConfirmTests,
     ScoutTests,
+    TokenTests,
+    SlotTests,
+    TargetTests,
+    StorePauseTests,
     FairnessTests,
     GroupTests,
     BlockingTests,

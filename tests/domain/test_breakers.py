@@ -1,0 +1,62 @@
+"""Breakers of targets: when they open, when they are tried, when they close."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penstock.domain.breakers import Note, Target, noted
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOST = "https://example.org:443"
+
+
+def after(target: Target, *, failed: int = 0, ok: int = 0, slow: int = 0, now: datetime = NOW) -> Target:
+    return noted(target, Note(failed, ok, 3, MINUTE, slow * MINUTE), now=now)
+
+
+OPEN = after(Target(HOST), failed=3)
+
+
+def test_failures_in_a_row_open_a_breaker() -> None:
+    two = after(Target(HOST), failed=2)
+    assert two == Target(HOST, failures=2)
+    assert after(two, failed=1) == Target(HOST, "open", 3, NOW, NOW + MINUTE)
+    assert not two.troubled
+    assert OPEN.troubled
+
+
+def test_failures_of_calls_that_were_on_their_way_change_only_the_count() -> None:
+    assert after(OPEN, failed=2, now=NOW + MINUTE / 2) == OPEN._replace(failures=5)
+
+
+def test_when_its_time_is_over_an_open_breaker_is_tried() -> None:
+    over = NOW + MINUTE
+    assert OPEN.at(over - MINUTE / 2) == OPEN
+    assert OPEN.at(over).state == "trial"
+    assert OPEN.at(over).troubled
+    assert after(OPEN, now=over).state == "trial"
+    again = after(OPEN, failed=1, now=over)
+    assert again == Target(HOST, "open", 4, over, over + MINUTE)
+
+
+@pytest.mark.parametrize("target", [Target(HOST), after(Target(HOST), failed=2), OPEN])
+def test_any_success_closes_a_breaker(target: Target) -> None:
+    assert after(target, ok=1, failed=5) == Target(HOST)
+
+
+def test_a_target_is_left_alone_for_the_longest_it_asked_for() -> None:
+    slow = after(Target(HOST), slow=5)
+    assert slow == Target(HOST, slow_until=NOW + 5 * MINUTE)
+    assert slow.troubled
+    assert after(slow, slow=1) == slow
+    assert after(slow, slow=7).slow_until == NOW + 7 * MINUTE
+    assert after(slow, ok=1) == slow
+    assert slow.at(NOW + 4 * MINUTE) == slow
+    assert slow.at(NOW + 5 * MINUTE) == Target(HOST)
+    assert after(slow, failed=3).state == "open"
+
+
+def test_a_note_of_nothing_changes_nothing() -> None:
+    assert after(Target(HOST)) == Target(HOST)
+    assert after(OPEN) == OPEN
