@@ -8,6 +8,7 @@ import pytest
 from penstock import __version__
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaderChanged, SinkFailed
+from penstock.ports.insight import LEADER
 from penstock.ports.store import Ask
 from tests.api.faulty import Faulty
 from tests.api.node import VERSION, Http
@@ -90,6 +91,37 @@ def test_the_figures_of_the_node(http: Http) -> None:
     [trouble] = stats["troubles"]
     assert (trouble["kind"], trouble["name"]) == ("sink", "billing")
     assert "hunter2" not in trouble["text"]
+
+
+def test_nodes_leader_and_a_pause_of_everything(every: Http) -> None:
+    store = every.node.client.store
+    node = store.register_node("host:2")
+    store.elect(LEADER, node, timedelta(seconds=60))
+    store.pause_store(paused=True, actor="ann", reason="maintenance")
+
+    stats = every.get("/api/stats").json()
+
+    assert stats["leader"] == node
+    assert [(shown["id"], shown["name"]) for shown in stats["nodes"]] == [(node, "host:2")]
+    assert stats["paused"] == "everything is paused by ann: maintenance"
+
+
+def test_blocked_groups_name_what_blocks_them(every: Http) -> None:
+    client = every.node.client
+    job = {"lane": "orders", "group": "g", "mode": "block_on_error"}
+    first = every.post("/api/jobs", job).json()["id"]
+    every.post("/api/jobs", {"jobs": [job, job]})
+    client.store.claim_groups(Ask(lane="orders", node=client.store.register_node("test")))
+    client.report(first, 1, "failed", retryable=False)
+
+    [blocked] = every.get("/api/stats").json()["blocked"]
+
+    assert (blocked["lane"], blocked["group"], blocked["blocker"], blocked["behind"]) == (
+        "orders",
+        "g",
+        first,
+        2,
+    )
 
 
 def test_ended_jobs_are_shown_with_why(http: Http) -> None:

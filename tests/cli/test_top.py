@@ -32,7 +32,7 @@ def http(ready: Run, tmp_path: Path) -> Iterator[Http]:
 
 
 def drawn(figures: dict[str, object], problem: str = "") -> str:
-    console = Console(width=120, record=True, file=StringIO())
+    console = Console(width=80, record=True, file=StringIO())
     console.print(screen(figures, problem=problem))
     return console.export_text()
 
@@ -98,14 +98,17 @@ def test_the_screen_shows_who_answers_the_lanes_and_the_trouble(http: Http) -> N
     job = http.post("/api/jobs", {"lane": "hello"}).json()["id"]
     client.store.claim(Ask(lane="hello", node=client.store.register_node("test")))
     client.report(job, 1, "failed", retryable=False)
+    client.store.pause_store(paused=True, actor="ann", reason="maintenance")
     client.store.pause_lane("hello", paused=True, actor="ann", reason="look [bold]")
 
     text = drawn(http.get("/api/stats").json())
 
-    assert "node 7 host:1  ·  leads  ·  store sqlite:///penstock.db" in text
-    for name in HEAD:
+    assert "node 7 host:1  ·  store sqlite:///penstock.db  ·  up " in text
+    assert "no leader" in text.replace("\n", "")
+    for name in HEAD[:-1]:
         assert name in text
-    assert "paused by ann: look [bold]" in text
+    assert "hello is paused by ann: look [bold]" in text
+    assert "everything is paused by ann: maintenance" in text
     assert "sink billing: cannot be opened: no such queue" in text
     assert "no answer" in drawn(http.get("/api/stats").json(), problem="no answer for 5 s")
 

@@ -1,17 +1,18 @@
 """The figures of the status page and of `penstock top`: lanes, rates, lag, and the last jobs.
 
 Everything comes from counters, indexes and this process's memory, so a look costs the same whatever the store
-holds: five short reads, at most once a second however many look, and for the busiest lanes how many jobs are
+holds: a few short reads, at most once a second however many look, and for the busiest lanes how many jobs are
 due, counted up to a hundred. No litestar here: the command line reads these figures without a server.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Final
 
 from penstock.client import Client
 from penstock.domain.filters import Order, Span
+from penstock.domain.groups import GroupRow
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
 from penstock.domain.states import LIVE, TERMINAL, JobState
@@ -20,7 +21,7 @@ from penstock.observability.depths import oldest_due
 from penstock.observability.health import Health
 from penstock.observability.live import Live, Pace
 from penstock.observability.logs import redacted
-from penstock.wire import encode
+from penstock.wire import encode, stamp
 
 FRESH_S: Final = 1.0
 LAST: Final = 8
@@ -28,6 +29,12 @@ MOST_LANES: Final = 200
 DUE_CAP: Final = 100
 DUE_LANES: Final = 25
 STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead", "succeeded")
+ALIVE: Final = timedelta(seconds=30)
+MOST_NODES: Final = 50
+NOTHING: Final[Mapping[str, Any]] = {
+    "now": None, "lanes": [], "more_lanes": 0, "paused": None, "leader": None, "nodes": [], "blocked": [],
+    "jobs": [], "ended": [],
+}  # fmt: skip
 IDLE: Final = Pace(0.0, 0.0, None, None, 0)
 
 
@@ -54,9 +61,10 @@ class Stats:
     def _figures(self) -> dict[str, Any]:
         live = self._live
         try:
-            store, error = store_figures(self._client, live.paces()), None
+            store: Mapping[str, Any] = store_figures(self._client, live.paces())
+            error = None
         except PenstockError as failed:
-            store, error = {"now": None, "lanes": [], "more_lanes": 0, "jobs": [], "ended": []}, str(failed)
+            store, error = NOTHING, str(failed)
         return {
             "version": self._version,
             "node": {
@@ -92,6 +100,10 @@ def store_figures(client: Client, paces: Mapping[str, Pace]) -> dict[str, Any]:
             for name in shown
         ],
         "more_lanes": len(lanes) - len(shown),
+        "paused": _paused(client),
+        "leader": client.store.leader(),
+        "nodes": _nodes(client, scouted.now),
+        "blocked": [_blocked(group) for group in client.store.list_groups(blocked=True, limit=LAST).groups],
         "jobs": [_job(job) for job in client.list(state=LIVE, limit=LAST).jobs],
         "ended": [_job(job) for job in client.list(state=TERMINAL, limit=LAST).jobs],
     }
@@ -138,6 +150,32 @@ def _stopped(lane: Lane, now: datetime) -> str | None:
 
 def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds * 1000, 1)
+
+
+def _paused(client: Client) -> str | None:
+    pause = client.store.store_pause()
+    if pause is None:
+        return None
+    until = "" if pause.until is None else f", until {stamp(pause.until)}"
+    return f"everything is paused by {pause.actor}: {pause.reason}{until}"
+
+
+def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:
+    alive = [node for node in client.store.nodes() if now - node.seen_at < ALIVE]
+    return [
+        {"id": node.id, "name": node.name, "version": node.version, "seen_at": node.seen_at}
+        for node in alive[:MOST_NODES]
+    ]
+
+
+def _blocked(group: GroupRow) -> dict[str, Any]:
+    return {
+        "lane": group.lane,
+        "group": group.group,
+        "blocker": group.blocker,
+        "since": group.since,
+        "behind": group.behind,
+    }
 
 
 def _job(job: Job) -> dict[str, Any]:

@@ -49,7 +49,8 @@ function showNode(stats) {
   const node = stats.node;
   pairs(at("node"), [
     ["node", node.id === null ? "starting" : `${node.id} ${node.name}`],
-    ["leader", node.leads ? "this node" : stats.leader === undefined || stats.leader === null ? "another, or none" : `node ${stats.leader}`],
+    ["leader", stats.leader === null ? "none" : stats.leader === node.id ? "this node" : `node ${stats.leader}`],
+    ["nodes", whole(stats.nodes.length)],
     ["store", node.store || "–"],
     ["up", span(node.uptime_s)],
   ]);
@@ -64,9 +65,9 @@ function showTotals(lanes) {
   pairs(at("totals"), [
     ["due now", whole(sum("due")) + (capped ? "+" : "")],
     ["in flight", whole(sum("claimed") + sum("dispatched") + sum("running"))],
-    ["sent per second", sum("sent_per_s").toFixed(1)],
+    ["sent/s", sum("sent_per_s").toFixed(1)],
     ["lag p99", lags.length ? lag(Math.max(...lags)) : "–"],
-    ["oldest due", span(most("oldest_due_s"))],
+    ["oldest due", most("oldest_due_s") ? span(most("oldest_due_s")) : "–"],
     ["dead", whole(dead), dead ? "bad" : ""],
   ]);
 }
@@ -136,6 +137,26 @@ function jobLine(job, now) {
   return item;
 }
 
+function blockedLine(group, now) {
+  const item = make("li");
+  const line = make("div", undefined, "line");
+  line.append(make("span", "blocked", "state bad"), make("span", `${group.lane} / ${group.group}`));
+  if (group.since) line.append(make("span", `for ${span((Date.parse(now) - Date.parse(group.since)) / 1000)}`, "when"));
+  item.append(line);
+  if (!group.blocker) return item;
+  const why = make("span", `${group.behind >= 1000 ? "1,000+" : whole(group.behind)} wait for `, "why");
+  const link = make("a", group.blocker);
+  link.href = `/api/jobs/${encodeURIComponent(group.blocker)}`;
+  why.append(link, `. To let them go: penstock jobs retry (or skip) ${group.blocker} --reason "..."`);
+  item.append(why);
+  return item;
+}
+
+function showBlocked(groups, now) {
+  at("blocked-groups").hidden = groups.length === 0;
+  at("blocked").replaceChildren(...groups.map((group) => blockedLine(group, now)));
+}
+
 function showJobs(id, jobs, now) {
   const none = make("li", "none", "none");
   at(id).replaceChildren(...(jobs.length ? jobs.map((job) => jobLine(job, now)) : [none]));
@@ -144,6 +165,7 @@ function showJobs(id, jobs, now) {
 function showNotices(stats) {
   const notices = stats.reasons.map((reason) => [`not ready: ${reason.part}: ${reason.text}`, "bad"]);
   if (stats.error) notices.push([`the store does not answer: ${stats.error}`, "bad"]);
+  if (stats.paused) notices.push([stats.paused, ""]);
   for (const trouble of stats.troubles) notices.push([`${trouble.kind} ${trouble.name}: ${trouble.text}`, ""]);
   const text = JSON.stringify(notices);
   if (at("notices").dataset.text === text) return; // a screen reader hears news, not repetitions
@@ -167,6 +189,7 @@ function show(stats) {
   showTotals(stats.lanes);
   showEmpty(stats);
   showLanes(stats.lanes, stats.more_lanes);
+  showBlocked(stats.blocked, stats.now);
   showJobs("jobs", stats.jobs, stats.now);
   showJobs("ended", stats.ended, stats.now);
 }
