@@ -1,0 +1,33 @@
+"""The page of metrics lists every series there is, and no other."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from penstock.observability.depths import Depths
+from penstock.observability.metrics import Metrics
+from penstock.ports.flow import Scouted
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+ROW = re.compile(r"^\| `(penstock_\w+)` \| ([^|]*)\|", re.MULTILINE)
+SUFFIX = {"counter": "_total", "info": "_info"}
+
+
+def test_every_series_is_on_its_page_with_its_labels() -> None:
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, version="1")
+    registry.register(
+        Depths(dict, lambda: Scouted(now, {}), now=lambda: now, monotonic=lambda: 0.0),
+    )
+    there = {family.name + SUFFIX.get(family.type, "") for family in registry.collect()}
+    listed = {name: re.findall(r"`(\w+)`", labels) for name, labels in ROW.findall(PAGE.read_text())}
+
+    assert set(listed) == there
+    for metric in vars(metrics).values():
+        labels = getattr(metric, "_labelnames", None)
+        if labels:
+            name = metric._name + SUFFIX.get(metric._type, "")
+            assert tuple(listed[name]) == tuple(labels), name
