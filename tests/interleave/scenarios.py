@@ -305,7 +305,7 @@ def a_probe_meets_a_report(world: World) -> Acts:
     def probe(world: World, store: SqlStore) -> None:
         lapse = store.lapse(2, HOUR, 10)
         if lapse is not None:
-            store.resolve(lapse, {row.arrival: Lapsed(started=False) for row in lapse.jobs})
+            store.resolve(lapse, {row.job.arrival: Lapsed(started=False) for row in lapse.jobs})
 
     yield [
         named("probes", probe),

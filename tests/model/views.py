@@ -126,7 +126,7 @@ class View:
         if lapse is None:
             return None
         self.epochs[lapse.epoch] = name
-        return [(self.id_of(row.arrival), self.row(row)) for row in lapse.jobs]
+        return [(self.id_of(row.job.arrival), self.row(row.job)) for row in lapse.jobs]
 
     def settled(self, settled: Settled) -> Any:  # noqa: ANN401
         return {kind: {self.id_of(a) for a in getattr(settled, kind)} for kind in ("applied", "refused")}

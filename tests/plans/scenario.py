@@ -140,7 +140,7 @@ def _recovery(store: Store, batch: int) -> Iterator[tuple[str, int]]:
     lapse = store.lapse(1, SOON, batch)
     assert lapse is not None
     assert len(lapse.jobs) == batch
-    store.resolve(lapse, {job.arrival: Lapsed() for job in lapse.jobs})
+    store.resolve(lapse, {claimed.job.arrival: Lapsed() for claimed in lapse.jobs})
     yield "lapse", batch
     assert store.expire(batch) == batch
     yield "expire", batch

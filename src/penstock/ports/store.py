@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Order, Page, Span
-from penstock.domain.job import Attempt, Audit, AuditEntry, AuditPage, Claim, Enqueued, Job, Live, NewJob
+from penstock.domain.job import Attempt, Audit, AuditEntry, AuditPage, Claim, Claimed, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.outcomes import Outcome
@@ -62,10 +62,14 @@ class Settled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """Jobs whose executor fell silent, leased for probing under a new epoch."""
+    """Jobs whose executor fell silent, leased for probing under a new epoch; their lanes by number.
+
+    The rows say dispatched or running, since when, and which send that was.
+    """
 
     epoch: int
-    jobs: tuple[Live, ...]
+    jobs: tuple[Claimed, ...]
+    lanes: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

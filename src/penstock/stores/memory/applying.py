@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from penstock.domain.job import Claim, Live
+from penstock.domain.job import Claim, Claimed, Live
 from penstock.domain.outcomes import Expired, Outcome, Succeeded
 from penstock.domain.settlement import land, late, occupied, still_asked
 from penstock.domain.states import JobState, Verb
@@ -43,7 +43,9 @@ def lapse(tables: Tables, lease: timedelta, limit: int, now: datetime) -> Lapse 
     epoch = next(tables.epochs)
     for _, arrival in silent:
         tables.live[arrival] = tables.live[arrival]._replace(epoch=epoch, deadline=now + lease)
-    return Lapse(epoch, tuple(tables.live[arrival] for _, arrival in silent))
+    rows = [tables.live[arrival] for _, arrival in silent]
+    jobs = tuple(Claimed(row, tables.context(row)) for row in rows)
+    return Lapse(epoch, jobs, {row.lane: tables.lane_names[row.lane] for row in rows})
 
 
 def resolve(tables: Tables, lapsed: Lapse, outcomes: Mapping[int, Outcome], now: datetime) -> Settled:

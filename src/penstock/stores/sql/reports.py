@@ -12,7 +12,7 @@ from penstock.domain.states import JobState, Verb
 from penstock.ports.store import Lapse, Report, Reported, Settled
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import ClaimRow, HotPath
-from penstock.stores.sql.reading import Found, arrivals_of, contexts_of, locate
+from penstock.stores.sql.reading import Found, arrivals_of, contexts_of, lane_names, locate
 from penstock.stores.sql.rows import AUDIT_COLUMNS, LIVE
 from penstock.stores.sql.settle import landed, requests_for, settle_row, write
 
@@ -141,7 +141,10 @@ def lapse(tx: Tx, hot: HotPath, lease: timedelta, limit: int) -> Lapse | None:
         return None
     epoch, until = hot.next_epoch(tx), tx.now + lease
     tx.execute(PROBE, epoch=epoch, until=until, arrivals=[row.arrival for row in rows])
-    return Lapse(epoch, tuple(row._replace(epoch=epoch, deadline=until) for row in rows))
+    leased = [row._replace(epoch=epoch, deadline=until) for row in rows]
+    contexts, names = contexts_of(tx, leased), lane_names(tx)
+    jobs = tuple(Claimed(row, contexts.get(row.arrival)) for row in leased)
+    return Lapse(epoch, jobs, {row.lane: names[row.lane] for row in leased})
 
 
 def resolve(tx: Tx, hot: HotPath, lapsed: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:

@@ -189,7 +189,7 @@ def _lapse(picture: Picture, node: int, lease: timedelta, limit: int) -> Verdict
     silent = {job.arrival for job in jobs if job.deadline is not None and job.deadline < picture.now}
 
     def verdict(lapse: Lapse | None, changes: Changes) -> None:
-        found = {job.arrival for job in lapse.jobs} if lapse else set()
+        found = {claimed.job.arrival for claimed in lapse.jobs} if lapse else set()
         if found != set(changes) or not found <= silent:
             raise WrongAnswer("not the jobs whose deadline passed", found=found, silent=silent)
         if len(found) < min(limit, len(silent)):

@@ -4,14 +4,14 @@ Every node does it, all the time and without a leader: correctness must not depe
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Final, assert_never
 
-from penstock.domain.job import Claim, Live
+from penstock.domain.job import Claim, Claimed
 from penstock.domain.leases import trusted_until
 from penstock.domain.outcomes import Dispatched, Lapsed, LapsedTooOften, Outcome, Running, Succeeded
 from penstock.domain.states import Reason
@@ -27,12 +27,11 @@ PROBE_LEASE: Final = timedelta(milliseconds=500)
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One node's recovery; `names` gives a job's lane and id, as the engine will read them from the store."""
+    """One node's recovery."""
 
     node: Dispatcher
     every: timedelta
     housekeeping: timedelta | None
-    names: Callable[[Live], tuple[str, str]]
 
     async def run(self, tasks: asyncio.TaskGroup) -> None:
         """Look for what others left, for ever."""
@@ -59,17 +58,17 @@ class Recovery:
 
     async def _of_claim(self, claim: Claim) -> dict[int, Outcome]:
         terms = self.node.lanes[claim.lane]
-        jobs = [claimed.job for claimed in claim.jobs if claimed.job.arrival not in claim.settled]
+        jobs = [claimed for claimed in claim.jobs if claimed.job.arrival not in claim.settled]
         fates = await self._probe(jobs)
-        return {job.arrival: self._left(job, fates[job.arrival], claim, terms) for job in jobs}
+        return {c.job.arrival: self._left(c, fates[c.job.arrival], claim, terms) for c in jobs}
 
-    def _left(self, job: Live, fate: Fate, claim: Claim, terms: Terms) -> Outcome:
+    def _left(self, claimed: Claimed, fate: Fate, claim: Claim, terms: Terms) -> Outcome:
         """Return what a claim whose holder is gone means for one of its jobs."""
         if terms.hold and not claim.sending:
             return Lapsed(started=False)  # the mark comes before the send, and the old holder is fenced
         match fate:
             case Fate.ENDED:
-                return self._ended(job) or Succeeded()
+                return self._ended(claimed) or Succeeded()
             case Fate.RUNNING:
                 return Running(terms.within)
             case Fate.NOT_STARTED:
@@ -88,19 +87,24 @@ class Recovery:
         if lapse is None:
             return
         fates = await self._probe(lapse.jobs)
-        outcomes = {job.arrival: self._silent(job, fates[job.arrival]) for job in lapse.jobs}
+        outcomes = {
+            claimed.job.arrival: self._silent(
+                claimed, self.node.lanes[lapse.lanes[claimed.job.lane]], fates[claimed.job.arrival]
+            )
+            for claimed in lapse.jobs
+        }
         for _ in range(TRIES):  # a lost answer says nothing, and a second write of the same changes nothing
             with suppress(StoreUnavailable):
                 await node.call(partial(node.store.resolve, lapse, outcomes))
                 return
             await asyncio.sleep(0.5)
 
-    def _silent(self, job: Live, fate: Fate) -> Outcome:
+    def _silent(self, claimed: Claimed, terms: Terms, fate: Fate) -> Outcome:
         """Return what an executor's silence means for one job."""
-        terms = self.node.lanes[self.names(job)[0]]
+        job = claimed.job
         match fate:
             case Fate.ENDED:
-                return self._ended(job) or Succeeded()
+                return self._ended(claimed) or Succeeded()
             case Fate.RUNNING:
                 return Running(terms.within)
             case Fate.NOT_STARTED | Fate.UNKNOWN:
@@ -112,19 +116,19 @@ class Recovery:
             case _:
                 assert_never(fate)
 
-    def _ended(self, job: Live) -> Outcome | None:
-        return self.node.sink.ended((self.names(job)[1], job.current_send))
+    def _ended(self, claimed: Claimed) -> Outcome | None:
+        return self.node.sink.ended(_send(claimed))
 
-    async def _probe(self, jobs: Sequence[Live]) -> Mapping[int, Fate]:
+    async def _probe(self, jobs: Sequence[Claimed]) -> Mapping[int, Fate]:
         """Ask the sink; one that does not answer knows nothing."""
-        sends = [(self.names(job)[1], job.current_send) for job in jobs]
+        sends = [_send(claimed) for claimed in jobs]
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_TIMEOUT.total_seconds()):
                 fates = await self.node.env.network.run(partial(self.node.sink.probe, sends))
                 if self.node.env.rng.random() < 0.3 and not self.node.sink.calm:  # slow, or too slow
                     await asyncio.sleep(2 * self.node.env.rng.random())
-                return {job.arrival: fate for job, fate in zip(jobs, fates, strict=True)}
-        return {job.arrival: Fate.UNKNOWN for job in jobs}
+                return {c.job.arrival: fate for c, fate in zip(jobs, fates, strict=True)}
+        return {claimed.job.arrival: Fate.UNKNOWN for claimed in jobs}
 
     async def _housekeep(self, every: timedelta) -> None:
         store = self.node.store
@@ -137,3 +141,9 @@ class Recovery:
             ):
                 with suppress(StoreUnavailable):
                     await self.node.call(chore)
+
+
+def _send(claimed: Claimed) -> tuple[str, int]:
+    """Return what a sink knows a send by."""
+    assert claimed.context is not None
+    return claimed.context.id, claimed.job.current_send

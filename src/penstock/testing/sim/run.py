@@ -126,7 +126,7 @@ class Run:
 
     async def _node(self, env: NodeEnv) -> None:
         node = Dispatcher(env, self.watch.store, self.sink, self.scenario.terms)
-        recovery = Recovery(node, RECOVER_EVERY, self.scenario.housekeeping, self._names)
+        recovery = Recovery(node, RECOVER_EVERY, self.scenario.housekeeping)
         async with asyncio.TaskGroup() as tasks:
             await node.dispatch(tasks)
             await recovery.run(tasks)
@@ -149,9 +149,9 @@ class Run:
     def _producer(self, offers: Sequence[Offer]) -> Main:
         return lambda env: produce(env, self.watch.store, self.ledger, offers)
 
-    def _names(self, job: Live) -> tuple[str, str]:
-        lane = next(name for name, rules in self.watch.rules.items() if rules.number == job.lane)
-        return lane, self.watch.model.facts[job.arrival].id
+    def _row(self, job_id: str) -> Live | None:
+        spot = self.watch.model.spots.get(self.watch.model.arrivals.get(job_id, 0))
+        return spot.job if spot is not None else None
 
 
 def run_seed(

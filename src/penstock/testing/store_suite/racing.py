@@ -172,7 +172,7 @@ class RaceTests:
         settle(store, some(claim(store)), Dispatched(PAST))
         lapses = together(*(partial(store.lapse, node, HOUR, 12) for node in (2, 3)))
         lapses.append(store.lapse(4, HOUR, 20))
-        rows = [row.arrival for lapse in lapses if lapse is not None for row in lapse.jobs]
+        rows = [row.job.arrival for lapse in lapses if lapse is not None for row in lapse.jobs]
 
         assert len(rows) == len(set(rows)) == 20
 
@@ -185,7 +185,7 @@ class RaceTests:
             lapse = store.lapse(2, HOUR, 10)
             assert lapse is not None
             resolved, reported = together(
-                partial(store.resolve, lapse, {lapse.jobs[0].arrival: Lapsed(started=False)}),
+                partial(store.resolve, lapse, {lapse.jobs[0].job.arrival: Lapsed(started=False)}),
                 partial(report, store, job_id, 1, Succeeded()),
             )
 

@@ -249,7 +249,7 @@ class CountTests:
         check(JobState.DISPATCHED)
         lapse = store.lapse(2, HOUR, 10)
         assert lapse is not None
-        store.resolve(lapse, {lapse.jobs[0].arrival: Lapsed(hold=True)})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: Lapsed(hold=True)})
         check(JobState.HELD)
         operate(store, Verb.RETRY, job_id)
         check(JobState.PENDING)

@@ -151,9 +151,37 @@ class LapseTests:
         arrivals = {find(store, job_id).live.arrival for job_id in (a, b)}
 
         assert lapse.epoch > batch.epoch
-        assert {row.arrival for row in lapse.jobs} == arrivals
-        assert {row.epoch for row in lapse.jobs} == {lapse.epoch} == {find(store, a).live.epoch}
+        assert {claimed.job.arrival for claimed in lapse.jobs} == arrivals
+        assert {claimed.job.epoch for claimed in lapse.jobs} == {lapse.epoch} == {find(store, a).live.epoch}
         assert (state(store, a), state(store, b)) == (JobState.DISPATCHED, JobState.RUNNING)
+
+    def test_a_lapse_brings_all_a_probe_needs(self, store: Store) -> None:
+        """Ids, contexts as last edited, and the names of the lanes."""
+        put_lane(store)
+        put_lane(store, "other")
+        [a] = enqueue(store, job(payload="1", target="http://a"))
+        [b] = enqueue(store, ordered(lane="other", payload="2"))
+        store.edit(a, payload="3", actor="ops", reason="because")
+        settle(store, some(claim(store)), Dispatched(PAST, receipt="m-1"))
+        settle(store, some(claim_groups(store, "other")), Running(PAST))
+        lapse = _lapse(store)
+        found = {c.context.id: (lapse.lanes[c.job.lane], c.context.payload) for c in lapse.jobs if c.context}
+
+        assert found == {a: (LANE, "3"), b: ("other", "2")}
+        [row] = [claimed.job for claimed in lapse.jobs if claimed.job.receipt]
+        assert (row.receipt, row.current_send) == ("m-1", 1)
+
+    def test_a_takeover_brings_contexts_as_last_edited(self, store: Store) -> None:
+        """What the old holder would have sent is what the new one asks about."""
+        put_lane(store)
+        [a, b] = enqueue(store, job(payload="1"), job(payload="2"))
+        store.edit(b, payload="3", target="http://b", actor="ops", reason="because")
+        claim(store, lease=PAST)
+        [taken] = store.takeover(2, HOUR, 10)
+        found = {c.context.id: (c.context.payload, c.context.target) for c in taken.jobs if c.context}
+
+        assert found == {a: ("1", None), b: ("3", "http://b")}
+        assert taken.lane == LANE
 
     def test_nothing_silent_is_no_lapse(self, store: Store) -> None:
         """Claimed jobs are not: they have a lease."""
@@ -188,8 +216,8 @@ class LapseTests:
         store.settle(batch, by_id(batch, silent))
         arrivals = [find(store, job_id).live.arrival for job_id in job_ids]
 
-        assert {row.arrival for row in _lapse(store, limit=2).jobs} == {arrivals[1], arrivals[2]}
-        assert {row.arrival for row in _lapse(store, limit=2).jobs} == {arrivals[0]}
+        assert {claimed.job.arrival for claimed in _lapse(store, limit=2).jobs} == {arrivals[1], arrivals[2]}
+        assert {claimed.job.arrival for claimed in _lapse(store, limit=2).jobs} == {arrivals[0]}
 
     def test_a_report_wins_over_the_probe(self, store: Store) -> None:
         """The executor spoke after all: the probe's finding is refused."""
@@ -197,7 +225,7 @@ class LapseTests:
         [job_id] = enqueue(store, job())
         settle(store, some(claim(store)), Dispatched(PAST))
         lapse = _lapse(store)
-        arrival = lapse.jobs[0].arrival
+        arrival = lapse.jobs[0].job.arrival
         assert report(store, job_id, 1, Succeeded()).applied
 
         assert store.resolve(lapse, {arrival: Lapsed()}).refused == {arrival}
@@ -211,7 +239,7 @@ class LapseTests:
         lapse = _lapse(store)
         operate(store, Verb.SETTLE_DEAD, job_id)
 
-        assert store.resolve(lapse, {lapse.jobs[0].arrival: Lapsed()}).applied == frozenset()
+        assert store.resolve(lapse, {lapse.jobs[0].job.arrival: Lapsed()}).applied == frozenset()
         assert state(store, job_id) is JobState.DEAD
 
     def test_a_probe_that_finds_it_running_restarts_the_timer(self, store: Store) -> None:
@@ -220,7 +248,7 @@ class LapseTests:
         [job_id] = enqueue(store, job())
         settle(store, some(claim(store)), Dispatched(PAST))
         lapse = _lapse(store, PAST)
-        store.resolve(lapse, {lapse.jobs[0].arrival: Running(HOUR)})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: Running(HOUR)})
         row = find(store, job_id).live
 
         assert row.state == JobState.RUNNING
@@ -235,7 +263,7 @@ class LapseTests:
         [job_id] = enqueue(store, job())
         settle(store, some(claim(store)), Running(PAST))
         lapse = _lapse(store)
-        store.resolve(lapse, {lapse.jobs[0].arrival: LapsedTooOften(Reason.POISON)})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: LapsedTooOften(Reason.POISON)})
         found = find(store, job_id)
 
         assert (found.state, found.live.reason) == (JobState.DEAD, Reason.POISON)
@@ -247,7 +275,7 @@ class LapseTests:
         [job_id, _] = enqueue(store, ordered(), ordered())
         settle(store, some(claim_groups(store)), Dispatched(PAST))
         lapse = _lapse(store)
-        store.resolve(lapse, {lapse.jobs[0].arrival: Lapsed(hold=True)})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: Lapsed(hold=True)})
         row = find(store, job_id).live
 
         assert (row.state, row.reason) == (JobState.HELD, "outcome_unknown")
@@ -286,6 +314,6 @@ class LapseTests:
         settle(store, some(claim(store)), Dispatched(PAST))
         operate(store, Verb.CANCEL, job_id)
         lapse = _lapse(store)
-        store.resolve(lapse, {lapse.jobs[0].arrival: Lapsed()})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: Lapsed()})
 
         assert (state(store, job_id), find(store, job_id).request) == (JobState.CANCELLED, None)

@@ -76,7 +76,7 @@ class SendTests:
         settle(store, some(claim(store)), Dispatched(PAST))
         lapse = store.lapse(1, HOUR, 10)
         assert lapse is not None
-        store.resolve(lapse, {lapse.jobs[0].arrival: outcome})
+        store.resolve(lapse, {lapse.jobs[0].job.arrival: outcome})
 
         assert only(claim(store)).current_send == number
 
