@@ -10,7 +10,7 @@ from bench.scaling import scaling
 from bench.suites import FULL, QUICK
 from tests.servers import ServerUnavailableError
 
-SUITES = ("enqueue", "drain", "scaling")
+SUITES = ("enqueue", "client", "drain", "scaling")
 STORES = ("sqlite", "18", "15")
 
 
@@ -53,6 +53,8 @@ def measure(record: Record, where: suites.Place, options: argparse.Namespace) ->
     scale = suites.with_rounds(scale, rounds)
     if "enqueue" in options.suites:
         suites.enqueue(record, where, scale)
+    if "client" in options.suites:
+        suites.client(record, where, scale)
     if "drain" in options.suites:
         suites.claim_and_settle(record, where, scale)
     # One PostgreSQL is enough for a quick look: plans are guarded on both by tests/plans.

@@ -1,5 +1,6 @@
 """What is measured: the way in, claim and settle with and without order, and what does not make it slower."""
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from bench.places import Place, PostgresPlace, open_store
 from bench.record import Record, Spent
 from bench.shapes import LANE, Backlog, Batches, payloads
 from bench.workers import Report, Task, disorder, drain
+from penstock.client import Client
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.ulid import Ulids
 
@@ -98,6 +100,39 @@ def _by_store(target: str, jobs: int, spent: Spent) -> None:
             objects = [NewJob(lane=LANE, payload=payload) for payload in payloads(ENQUEUE_BATCH)]
             with spent:
                 answers = store.enqueue(objects)
+            assert isinstance(answers[-1], Enqueued)
+        spent.end()
+
+
+def client(record: Record, place: Place, scale: Scale) -> None:
+    """Bulk enqueue of plain objects through the client, which checks each, against the store alone."""
+    name = place.name
+    ways = {"store": _by_store, "Client.enqueue_many": _by_client}
+
+    def run(way: str) -> None:
+        with place.copy(Backlog()) as target:
+            spent = Spent(lambda: place.cpu(target))
+            ways[way](target, scale.enqueued, spent)
+            assert place.rows(target, "SELECT count(*) FROM penstock.jobs") == [(scale.enqueued,)]
+        counted = scale.enqueued - spent.skip * ENQUEUE_BATCH
+        _keep(record, (name, "client", way), counted, spent.wall, client=spent.cpu, server=spent.server)
+
+    record.rounds(scale.rounds, [(f"{name}: client, {way}", lambda way=way: run(way)) for way in ways])
+    for way in ways:
+        record.rate(f"{name}: enqueue 1,000 a call, {way}", (name, "client", way))
+        cost = [record.median(name, "client", way, side) for side in ("client", "server")]
+        record.note(f"{name}: CPU of {way}", f"{cost[0]:.1f} us/job client, {cost[1]:.1f} us/job server")
+    rates = [record.median(name, "client", way) for way in ("Client.enqueue_many", "store")]
+    record.at_least(f"{name}: Client.enqueue_many of dicts / store", rates[0] / rates[1], 0.8)
+
+
+def _by_client(target: str, jobs: int, spent: Spent) -> None:
+    with Client(open_store(target)) as client:
+        client.lane(LANE)
+        for _ in range(0, jobs, ENQUEUE_BATCH):
+            objects = [{"lane": LANE, "payload": json.loads(text)} for text in payloads(ENQUEUE_BATCH)]
+            with spent:
+                answers = client.enqueue_many(objects)
             assert isinstance(answers[-1], Enqueued)
         spent.end()
 

@@ -207,7 +207,7 @@ class TestWhatIsWrong:
     def test_something_that_is_no_object(self, given: object) -> None:
         assert str(problem(given)).startswith(f"job: is a {type(given).__name__}: write an object")
 
-    @pytest.mark.parametrize("given", [{}, {"payload": 1}, {"lane": None}])
+    @pytest.mark.parametrize("given", [{}, {"payload": 1}, {"lane": None}, {"lane": None, "payload": 1}])
     def test_no_lane(self, given: object) -> None:
         assert str(problem(given)) == "lane: name the lane the job belongs to"
 
