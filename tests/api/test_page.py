@@ -79,6 +79,22 @@ def test_the_figures_of_a_lane(every: Http) -> None:
     assert stats["error"] is None
 
 
+def test_what_is_due_is_counted_up_to_a_cap_where_others_are_of_the_future(every: Http) -> None:
+    client = every.node.client
+    now = client.store.now()
+    for lane, future in (("all", 0), ("few", 1), ("many", 1)):
+        put_lane(client.store, lane)
+        late = 10 if lane == "few" else 50
+        jobs = [{"lane": lane, "run_at": now - timedelta(minutes=1)}] * late
+        client.enqueue_many(jobs + [{"lane": lane, "run_at": now + timedelta(hours=1)}] * future)
+
+    shown = {
+        lane["lane"]: (lane["due"], lane["due_capped"]) for lane in every.get("/api/stats").json()["lanes"]
+    }
+
+    assert shown == {"all": (50, False), "few": (10, False), "many": (20, True), "orders": (0, False)}
+
+
 def test_the_figures_of_the_node(http: Http) -> None:
     http.node.emit(LeaderChanged(node=7, term=3, leads=True))
     refused = "postgresql://ann:hunter2@host/db refused"

@@ -136,11 +136,11 @@ def test_spans_are_short(seconds: float, text: str) -> None:
 
 def test_a_row_says_some_when_it_was_not_counted() -> None:
     lane = {
-        "lane": "a\x1b[2J", "pending": 1200, "due": None, "due_cap": 100, "claimed": 1, "dispatched": 2,
+        "lane": "a\x1b[2J", "pending": 1200, "due": None, "due_capped": False, "claimed": 1, "dispatched": 2,
         "running": 3, "held": 0, "dead": 0, "sent_per_s": 0.04, "lag_p99_ms": None, "oldest_due_s": 0.0,
         "stopped": None,
     }  # fmt: skip
-    assert rows({"lanes": [lane, lane | {"due": 100}]}) == [
+    assert rows({"lanes": [lane, lane | {"due": 20, "due_capped": True}]}) == [
         ("a\\x1b[2J", "1,200", "some", "6", "0", "0", "0.0", "-", "-", ""),
-        ("a\\x1b[2J", "1,200", "100+", "6", "0", "0", "0.0", "-", "-", ""),
+        ("a\\x1b[2J", "1,200", "20+", "6", "0", "0", "0.0", "-", "-", ""),
     ]

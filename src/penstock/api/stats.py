@@ -1,8 +1,8 @@
 """The figures of the status page and of `penstock top`: lanes, rates, lag, and the last jobs.
 
 Everything comes from counters, indexes and this process's memory, so a look costs the same whatever the store
-holds: a few short reads, at most once a second however many look, and for the busiest lanes how many jobs are
-due, counted up to a hundred. No litestar here: the command line reads these figures without a server.
+holds: a few short reads, at most once a second however many look. No litestar here: the command line reads
+these figures without a server.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ from penstock.wire import encode, stamp
 FRESH_S: Final = 1.0
 LAST: Final = 8
 MOST_LANES: Final = 200
-DUE_CAP: Final = 100
-DUE_LANES: Final = 25
+DUE_CAP: Final = 20
+DUE_LANES: Final = 20
 STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead", "succeeded")
 ALIVE: Final = timedelta(seconds=30)
 MOST_NODES: Final = 50
@@ -90,13 +90,14 @@ def store_figures(client: Client, paces: Mapping[str, Pace]) -> dict[str, Any]:
     counts = _counts(client)
     lanes = client.store.lanes()
     shown = sorted(sorted(lanes, key=lambda name: (_idle(counts.get(name, {})), name))[:MOST_LANES])
-    due = _due(client, [name for name in shown if waited.get(name)], scouted.now)
+    behind = [name for name in shown if waited.get(name)]
+    due = {name: _due(client, name, counts.get(name, {}), scouted.now) for name in behind[:DUE_LANES]}
     return {
         "now": scouted.now,
         "lanes": [
             _lane(lanes[name], counts.get(name, {}), paces.get(name, IDLE))
             | {"stopped": _stopped(lanes[name], scouted.now), "oldest_due_s": round(waited.get(name, 0.0), 3)}
-            | {"due": due.get(name, None if waited.get(name) else 0), "due_cap": DUE_CAP}
+            | (due.get(name) or {"due": None if waited.get(name) else 0, "due_capped": False})
             for name in shown
         ],
         "more_lanes": len(lanes) - len(shown),
@@ -121,13 +122,16 @@ def _idle(counts: Mapping[str, int]) -> bool:
     return not any(counts.get(state.label) for state in LIVE | {JobState.DEAD})
 
 
-def _due(client: Client, lanes: list[str], now: datetime) -> dict[str, int]:
-    """Count what is due, up to a cap, in lanes where something is; by an index, a page each."""
-    span = Span(until=now)
-    return {
-        lane: len(client.list(lane=lane, order=Order.DUE, run=span, limit=DUE_CAP).jobs)
-        for lane in lanes[:DUE_LANES]
-    }
+def _due(client: Client, lane: str, counts: Mapping[str, int], now: datetime) -> dict[str, Any]:
+    """Return how many jobs of a lane are due: all that are pending, unless some are of the future.
+
+    Then they are counted, up to a cap: a count of all would be a scan.
+    """
+    pending = JobState.PENDING
+    if not client.list(lane=lane, state=pending, order=Order.DUE, run=Span(since=now), limit=1).jobs:
+        return {"due": counts.get(pending.label, 0), "due_capped": False}
+    found = client.list(lane=lane, state=pending, order=Order.DUE, run=Span(until=now), limit=DUE_CAP).jobs
+    return {"due": len(found), "due_capped": len(found) == DUE_CAP}
 
 
 def _lane(lane: Lane, counts: Mapping[str, int], pace: Pace) -> dict[str, Any]:

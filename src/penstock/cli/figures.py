@@ -36,7 +36,7 @@ def _row(lane: Mapping[str, Any]) -> Sequence[str]:
 def _due(lane: Mapping[str, Any]) -> str:
     if lane["due"] is None:
         return "some"
-    return f"{lane['due_cap']}+" if lane["due"] >= lane["due_cap"] else f"{lane['due']:,}"
+    return f"{lane['due']:,}{'+' * lane['due_capped']}"
 
 
 def span(seconds: float) -> str:

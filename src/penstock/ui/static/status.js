@@ -34,7 +34,7 @@ function lag(milliseconds) {
 
 function due(lane) {
   if (lane.due === null) return "some";
-  return lane.due >= lane.due_cap ? `${lane.due_cap}+` : whole(lane.due);
+  return whole(lane.due) + (lane.due_capped ? "+" : "");
 }
 
 function pairs(element, facts) {
@@ -59,7 +59,7 @@ function showNode(stats) {
 function showTotals(lanes) {
   const sum = (name) => lanes.reduce((total, lane) => total + (lane[name] || 0), 0);
   const most = (name) => lanes.reduce((found, lane) => Math.max(found, lane[name] || 0), 0);
-  const capped = lanes.some((lane) => lane.due === null || lane.due >= lane.due_cap);
+  const capped = lanes.some((lane) => lane.due === null || lane.due_capped);
   const dead = sum("dead");
   const lags = lanes.map((lane) => lane.lag_p99_ms).filter((value) => value !== null);
   pairs(at("totals"), [
