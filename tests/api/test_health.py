@@ -1,8 +1,17 @@
 """Live, ready, metrics."""
 
+import asyncio
+
+import httpx
+from prometheus_client import CollectorRegistry
+
 from penstock import Client
+from penstock.api.app import make_metrics_app
+from penstock.api.server import serve_http
 from penstock.errors import StoreUnavailable
+from penstock.observability.metrics import Metrics
 from penstock.ports.events import Called, StoreBack, StoreFailed
+from penstock.ports.executor import ThreadExecutor
 from tests.api.faulty import Faulty
 from tests.api.node import Http, served
 
@@ -81,3 +90,19 @@ def test_open_metrics_are_spoken_too(http: Http) -> None:
 
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.rstrip().endswith("# EOF")
+
+
+async def test_metrics_may_have_a_port_of_their_own(sqlite_url: str) -> None:
+    with Client(sqlite_url) as client, ThreadExecutor(1) as executor:
+        registry = CollectorRegistry()
+        Metrics(registry, version="1")
+        app = make_metrics_app(client, executor=executor, metrics=registry)
+        stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+        async with asyncio.TaskGroup() as group, httpx.AsyncClient() as http:
+            group.create_task(serve_http(app, "127.0.0.1", 0, stop, listening=address.set_result))
+            url = await address
+            found = [await http.get(url + path) for path in ("/metrics", "/api/stats", "/")]
+            stop.set()
+
+    assert [answer.status_code for answer in found] == [200, 404, 404]
+    assert "penstock_leader 0.0" in found[0].text
