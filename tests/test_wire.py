@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.domain.gates import Explanation, Gate
+from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, Context, Enqueued, Job, Live
 from penstock.domain.ordering import Mode
+from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, JobState
 from penstock.errors import InvalidJob, KeyConflict
@@ -19,7 +22,10 @@ from penstock.wire import (
     encode,
     enqueue_object,
     enqueued_object,
+    explanation_object,
+    group_object,
     job_object,
+    pause_object,
     raw,
     stamp,
     timeline_object,
@@ -209,3 +215,30 @@ def test_a_timeline_is_everything_in_the_order_of_time() -> None:
 def test_times_are_no_finer_than_they_need_to_be() -> None:
     assert stamp(T) == "2026-11-15T10:00:00Z"
     assert stamp(T + timedelta(microseconds=1)) == "2026-11-15T10:00:00.000001Z"
+
+
+def test_an_explanation_has_its_fixed_names() -> None:
+    found = Explanation(JobState.PENDING, Gate.GROUP, "waits", until=T, job="01J")
+
+    assert encode(explanation_object(found)) == (
+        '{"state":"pending","gate":"group","text":"waits","since":null,"until":"2026-11-15T10:00:00Z",'
+        '"by":null,"job":"01J","eta":null}'
+    )
+
+
+def test_a_group_has_its_fixed_names() -> None:
+    row = GroupRow("orders", "A-1", "blocked", "01K", "01J", T, 3, T)
+
+    assert encode(group_object(row)) == (
+        '{"lane":"orders","group":"A-1","state":"blocked","head":"01K","blocker":"01J",'
+        '"since":"2026-11-15T10:00:00Z","behind":3}'
+    )
+
+
+def test_a_pause_says_who_and_until_when() -> None:
+    assert pause_object(Pause("ops", "upgrade", T)) == {
+        "by": "ops",
+        "reason": "upgrade",
+        "since": T,
+        "until": None,
+    }

@@ -120,6 +120,9 @@ class AsyncClient:
     get = awaited(Client.get)
     list = awaited(Client.list)
     timeline = awaited(Client.timeline)
+    explain = awaited(Client.explain)
+    groups = awaited(Client.groups)
+    group = awaited(Client.group)
     counts = awaited(Client.counts)
     lane = awaited(Client.lane)
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 from penstock import integrations
 from penstock.admission import Admission
 from penstock.domain.filters import Page
+from penstock.domain.gates import Explanation
 from penstock.domain.intake import Content, Fields, Given, Time, check_text
 from penstock.domain.job import Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
@@ -24,7 +25,9 @@ from penstock.domain.states import TERMINAL, JobState, Verb
 from penstock.domain.ulid import BadUlid, Ulids
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreUnavailable
+from penstock.explain import explain
 from penstock.ports.clock import Clock, SystemClock
+from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
 from penstock.stores.connect import connect as open_store
 
@@ -132,6 +135,25 @@ class Client:
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return the recorded attempts and moves of one job, or raise NotFound."""
         return self.store.timeline(self.get(id).id)
+
+    def explain(self, id: str) -> Explanation:  # noqa: A002
+        """Return what holds a job: the gate, who set it, since when, until when; or raise NotFound."""
+        found = explain(self.store, _known(id))
+        if found is None:
+            raise NotFound("job", id)
+        return found
+
+    def groups(
+        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+    ) -> GroupPage:
+        """Return one page of ordered groups, by lane and name; `blocked`: only those that wait for help."""
+        return self.store.list_groups(lane=lane, blocked=blocked, limit=limit, after=after)
+
+    def group(self, lane: str, name: str) -> GroupRow:
+        """Return one ordered group, or raise NotFound when nothing of it is left to be done."""
+        for row in self.store.list_groups(lane=self.lane(lane).name, group=name).groups:
+            return row
+        raise NotFound("group", name)
 
     def counts(self) -> dict[tuple[str, JobState], int]:
         """Return jobs per lane and state."""

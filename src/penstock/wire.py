@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from penstock.domain.gates import Explanation
+from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, Enqueued, Job
 from penstock.domain.lanes import Lane
+from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.pools import Pool
 from penstock.domain.states import Verb
@@ -211,10 +214,33 @@ def _named_object(named: Lane | Pool, settings: Mapping[str, Any]) -> dict[str, 
     }
 
 
+def pause_object(pause: Pause) -> dict[str, Any]:
+    """Return who stopped the whole store."""
+    return {"by": pause.actor, "reason": pause.reason, "since": pause.at, "until": pause.until}
+
+
 def done_object(id: str, done: Done) -> dict[str, Any]:  # noqa: A002
     """Return what an operator's verb did."""
     state = None if done.state is None else done.state.label
     return {"id": id, "effect": done.effect.value, "state": state, "text": done.text}
+
+
+def explanation_object(found: Explanation) -> dict[str, Any]:
+    """Return what holds a job."""
+    return {**found._asdict(), "state": found.state.label, "gate": found.gate.value}
+
+
+def group_object(group: GroupRow) -> dict[str, Any]:
+    """Return what an ordered group is doing."""
+    return {
+        "lane": group.lane,
+        "group": group.group,
+        "state": group.state,
+        "head": group.head,
+        "blocker": group.blocker,
+        "since": group.since,
+        "behind": group.behind,
+    }
 
 
 def timeline_object(job: Job, timeline: Timeline) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 IDS: Final = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 
 
-def _each(
+def each(
     ids: Sequence[str], act: Callable[[str], Done], *, as_json: bool, ask: str = "", yes: bool = True
 ) -> None:
     """Do it to each job and print what happened; exit 1 when one was refused, 3 when one is not there."""
@@ -68,7 +68,7 @@ def _line(id_: str, done: Done) -> str:
 def cancel(client: Client, ids: Sequence[str], *, reason: str, force: bool, yes: bool, as_json: bool) -> None:
     """End jobs that were not sent, and ask for those that were."""
     act = lambda id_: client.cancel(id_, reason=reason, force=force)  # noqa: E731
-    _each(ids, act, as_json=as_json, ask="Cancel", yes=yes)
+    each(ids, act, as_json=as_json, ask="Cancel", yes=yes)
 
 
 @click.command()
@@ -79,7 +79,7 @@ def cancel(client: Client, ids: Sequence[str], *, reason: str, force: bool, yes:
 @with_client
 def skip(client: Client, ids: Sequence[str], *, reason: str, yes: bool, as_json: bool) -> None:
     """Pass over jobs that wait or are dead; their groups go on. It cannot be undone."""
-    _each(ids, lambda id_: client.skip(id_, reason=reason), as_json=as_json, ask="Skip", yes=yes)
+    each(ids, lambda id_: client.skip(id_, reason=reason), as_json=as_json, ask="Skip", yes=yes)
 
 
 @click.command()
@@ -89,7 +89,7 @@ def skip(client: Client, ids: Sequence[str], *, reason: str, yes: bool, as_json:
 @with_client
 def hold(client: Client, ids: Sequence[str], *, reason: str, as_json: bool) -> None:
     """Park jobs until they are released; an ordered group waits with its job."""
-    _each(ids, lambda id_: client.hold(id_, reason=reason), as_json=as_json)
+    each(ids, lambda id_: client.hold(id_, reason=reason), as_json=as_json)
 
 
 @click.command()
@@ -99,7 +99,7 @@ def hold(client: Client, ids: Sequence[str], *, reason: str, as_json: bool) -> N
 @with_client
 def release(client: Client, ids: Sequence[str], *, reason: str, as_json: bool) -> None:
     """Let held jobs go."""
-    _each(ids, lambda id_: client.release(id_, reason=reason), as_json=as_json)
+    each(ids, lambda id_: client.release(id_, reason=reason), as_json=as_json)
 
 
 @click.command()
@@ -110,7 +110,7 @@ def release(client: Client, ids: Sequence[str], *, reason: str, as_json: bool) -
 @with_client
 def retry(client: Client, ids: Sequence[str], *, reason: str, out_of_order: bool, as_json: bool) -> None:
     """Send waiting jobs now, and dead, expired or cancelled ones again."""
-    _each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)
+    each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)
 
 
 @click.command()
@@ -127,7 +127,7 @@ def settle(
 ) -> None:
     """Say what became of jobs that are out, held or dead, when nobody else will. It cannot be undone."""
     act = lambda id_: client.settle(id_, outcome, reason=reason)  # noqa: E731
-    _each(ids, act, as_json=as_json, ask=f"Settle as {outcome}:", yes=yes)
+    each(ids, act, as_json=as_json, ask=f"Settle as {outcome}:", yes=yes)
 
 
 @click.command(epilog=HELP)
@@ -167,7 +167,7 @@ def edit(
             each, reason=reason, run_at=run_at, replay=replay, out_of_order=out_of_order, **content
         )
 
-    _each([id_], act, as_json=as_json)
+    each([id_], act, as_json=as_json)
 
 
 VERBS: Final = (cancel, skip, hold, release, retry, settle, edit)

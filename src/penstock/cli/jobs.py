@@ -14,7 +14,7 @@ from penstock.domain.filters import MAX_PAGE, Order
 from penstock.domain.job import Job
 from penstock.domain.queries import Filters
 from penstock.domain.states import JobState
-from penstock.wire import encode, job_object, stamp, timeline_object
+from penstock.wire import encode, explanation_object, job_object, stamp, timeline_object
 
 STATES = [state.label for state in JobState]
 
@@ -26,6 +26,7 @@ def jobs() -> None:
     \b
     penstock jobs list --lane orders --state dead
     penstock jobs show ID
+    penstock jobs explain ID
     penstock jobs timeline ID
     penstock jobs retry ID --reason "the address is fixed"
     """  # noqa: D301 - \b keeps click from filling the lines
@@ -149,6 +150,22 @@ def show(client: Client, id_: str, *, as_json: bool) -> None:
         return
     facts = [(name, value) for name, value in shown.items() if value is not None and value is not False]
     print_facts((name, encode(value) if isinstance(value, dict) else value) for name, value in facts)
+
+
+@jobs.command()
+@click.argument("id_", metavar="ID")
+@json_option
+@with_client
+def explain(client: Client, id_: str, *, as_json: bool) -> None:
+    """Say what holds a job: the gate, who set it, since when, until when, and when it will probably go.
+
+    Gates: due, group, lane, store, pool, key, breaker, sink, lease, parent, held, final.
+    """
+    found = explanation_object(client.explain(id_))
+    if as_json:
+        print_json(found)
+        return
+    print_facts((name, value) for name, value in found.items() if value is not None)
 
 
 @jobs.command()

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from penstock.domain.job import Audit, Job
+from penstock.domain.job import Attempt, Audit, Job
 from penstock.domain.states import JobState, Verb
 
 
@@ -23,8 +23,9 @@ class Standing(NamedTuple):
 
     `ahead` is the job its group waits for (in flight, held, dead, or simply first), None when it is its turn;
     `before` is how many stand ahead of it in the group, capped at 1,000; `group_pause` is the audit row of a
-    group that is paused. `last` is the last audit row about the job: who moved it off its normal path.
-    `holder` is the node that has it or sent it. `request` is what an operator asked of a job in flight.
+    group that is paused. `last` is the last audit row about the job, who moved it off its normal path, and
+    `tried` its last attempt that did not succeed. `holder` is the node that has it or sent it. `request` is
+    what an operator asked of a job in flight.
     """
 
     now: datetime
@@ -34,6 +35,7 @@ class Standing(NamedTuple):
     group_paused: bool = False
     group_pause: Audit | None = None
     last: Audit | None = None
+    tried: Attempt | None = None
     lease_until: datetime | None = None
     holder: str | None = None
     request: Verb | None = None

@@ -28,9 +28,15 @@ class Insight(Protocol):
         """Return what is known of why a job is where it is; None = no such job."""
 
     def list_groups(
-        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+        self,
+        *,
+        lane: str | None = None,
+        group: str | None = None,
+        blocked: bool = False,
+        limit: int = 50,
+        after: str | None = None,
     ) -> GroupPage:
-        """Return groups by lane and name, or only those that are blocked. Raise InvalidCursor.
+        """Return groups by lane and name: all, those of a name, those that are blocked. Raise InvalidCursor.
 
         A page may be short, even empty, and still have a next one: each looks at a bounded number of groups.
         """

@@ -36,19 +36,25 @@ class InsightPart:
             return None if job is None else _standing(self._tables, job, self.now())
 
     def list_groups(
-        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+        self,
+        *,
+        lane: str | None = None,
+        group: str | None = None,
+        blocked: bool = False,
+        limit: int = 50,
+        after: str | None = None,
     ) -> GroupPage:
-        """Return groups by lane and name, or only those that are blocked."""
+        """Return groups by lane and name."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
-        of = repr(("groups", lane, blocked))
+        of = repr(("groups", lane, group, blocked))
         start = ("", "") if after is None else unseal_names(after, of=of, names=2)
         with self._lock:
             rows = [
                 row
-                for name, group in sorted(_names(self._tables))
-                if lane in (None, name) and (name, group) > start
-                for row in [_group_row(self._tables, name, group, self.now())]
+                for name in sorted(_names(self._tables))
+                if lane in (None, name[0]) and group in (None, name[1]) and name > start
+                for row in [_group_row(self._tables, *name, self.now())]
                 if not blocked or row.state == BLOCKED
             ]
             shown = rows[:limit]
@@ -71,6 +77,7 @@ class InsightPart:
 def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     row = job.live
     about = [audit for audit in tables.audit if audit.arrival == row.arrival]
+    tried = [attempt for attempt in tables.attempts if attempt.arrival == row.arrival]
     request = tables.requests.get(row.arrival)
     lease = tables.claims.get(row.epoch or 0) if job.state is JobState.CLAIMED else None
     node = None if row.node is None else tables.nodes.get(row.node)
@@ -78,6 +85,7 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
         now,
         job,
         last=about[-1] if about else None,
+        tried=tried[-1] if tried else None,
         lease_until=lease.lease_until if lease else None,
         holder=None if row.node is None else holder_name(row.node, node.name if node else None),
         request=request.verb if request else None,

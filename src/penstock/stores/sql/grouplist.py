@@ -73,10 +73,12 @@ class Name(NamedTuple):
 Groups = dict[Name, Group]
 
 
-class Wanted(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
     """What list, and from where on."""
 
     lane: str | None
+    group: str | None
     blocked: bool
     limit: int
     after: str | None
@@ -84,7 +86,7 @@ class Wanted(NamedTuple):
     @property
     def mark(self) -> str:
         """Which list it is, for its cursors."""
-        return repr(("groups", self.lane, self.blocked))
+        return repr(("groups", self.lane, self.group, self.blocked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,11 @@ class Walk:
     lanes: dict[int, str]
     lane: str = ""
     group: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where we are."""
+        return self.lane, self.group
 
     def behind(self, name: Name) -> "Walk":
         """Return the rest of the walk."""
@@ -116,7 +123,7 @@ def list_groups(tx: Tx, hot: HotPath, wanted: Wanted) -> GroupPage:
     walk = Walk({number: name for number, name in known if wanted.lane in (None, name)}, *start)
     size, shown = max(wanted.limit + 1, AT_LEAST), Groups()
     for _ in range(ROUNDS):
-        names = _names(tx, walk, size, blocked=wanted.blocked)
+        names = _names(tx, walk, size, wanted)
         found = _look(tx, hot, names)
         shown |= {name: found[name] for name in names if _fits(found[name], wanted)}
         walk = walk.behind(names[-1]) if names else walk
@@ -127,18 +134,21 @@ def list_groups(tx: Tx, hot: HotPath, wanted: Wanted) -> GroupPage:
         walk = walk.behind(list(page)[-1])
     elif len(names) < size:
         return GroupPage(_rows(tx, walk, page), None)
-    return GroupPage(_rows(tx, walk, page), seal_names((walk.lane, walk.group), of=wanted.mark))
+    return GroupPage(_rows(tx, walk, page), seal_names(walk.place, of=wanted.mark))
 
 
 def _fits(group: Group, wanted: Wanted) -> bool:
     return group.state == BLOCKED if wanted.blocked else group.known
 
 
-def _names(tx: Tx, walk: Walk, size: int, *, blocked: bool) -> list[Name]:
+def _names(tx: Tx, walk: Walk, size: int, wanted: Wanted) -> list[Name]:
     """Return the next groups that may belong to the list."""
+    if wanted.group is not None:
+        lanes = [number for number, name in walk.lanes.items() if (name, wanted.group) > walk.place]
+        return [Name(number, wanted.group) for number in lanes[:size]]
     found: list[Name] = []
     for each in walk.stretches():
-        sources = (DEAD, HELD) if blocked else (ROWS, LIVE_NAMES)
+        sources = (DEAD, HELD) if wanted.blocked else (ROWS, LIVE_NAMES)
         some = {Name(*row) for sql in sources for row in tx.fetch_each(sql, each, limit=size)}
         found += sorted(some, key=lambda name: (walk.lanes[name.lane], name.grp))
         if len(found) >= size:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.groups import MOST, Group
-from penstock.domain.job import Audit, Job
+from penstock.domain.job import Attempt, Audit, Job, Live
 from penstock.domain.ordering import Place, sequence_of
 from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name
 from penstock.domain.states import IN_FLIGHT, LIVE, Verb
@@ -13,7 +13,7 @@ from penstock.stores.sql import grouplist
 from penstock.stores.sql.database import Database, Tx, one
 from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY
 from penstock.stores.sql.hotpath import HotPath
-from penstock.stores.sql.reading import GROUP, HEAD, Found, arrivals_of, jobs_of, locate
+from penstock.stores.sql.reading import GROUP, HEAD, Found, arrivals_of, attempt_of, jobs_of, locate
 
 LATELY: Final = timedelta(hours=1)
 # Those before it by place; how far into a long group it is, is nobody's business beyond the first thousand.
@@ -21,6 +21,9 @@ BEFORE: Final = """
     SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
       WHERE lane = :lane AND grp = :grp AND holds AND (ord, arrival) < (:ord, :arrival)
       ORDER BY lane, grp, ord, arrival LIMIT :most) q"""
+TRIED: Final = f"""
+    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
+     ORDER BY ended_at DESC, send DESC LIMIT 1"""
 REQUEST: Final = "SELECT verb, actor, at FROM penstock.requests WHERE arrival = :arrival"
 NODE: Final = "SELECT name FROM penstock.nodes WHERE id = :node"
 NODES: Final = """
@@ -41,10 +44,16 @@ class InsightPart:
         return self.db.snapshot(lambda tx: _standing(tx, self.hot, id))
 
     def list_groups(
-        self, *, lane: str | None = None, blocked: bool = False, limit: int = 50, after: str | None = None
+        self,
+        *,
+        lane: str | None = None,
+        group: str | None = None,
+        blocked: bool = False,
+        limit: int = 50,
+        after: str | None = None,
     ) -> GroupPage:
-        """Return groups by lane and name, or only those that are blocked."""
-        wanted = grouplist.Wanted(lane, blocked, limit, after)
+        """Return groups by lane and name."""
+        wanted = grouplist.Wanted(lane=lane, group=group, blocked=blocked, limit=limit, after=after)
         return self.db.snapshot(lambda tx: grouplist.list_groups(tx, self.hot, wanted))
 
     def nodes(self) -> list[NodeRow]:
@@ -64,6 +73,7 @@ def _standing(tx: Tx, hot: HotPath, id_: str) -> Standing | None:
         held = found.claimed.get(row.arrival)
         standing = _asked(tx, Standing(tx.now, job, last=_last(tx, LAST_AUDIT, arrival=row.arrival)))
         standing = standing._replace(
+            tried=_tried(tx, row),
             lease_until=None if held is None else held.claim.lease_until,
             holder=None if row.node is None else _holder(tx, row.node),
         )
@@ -77,6 +87,13 @@ def _asked(tx: Tx, standing: Standing) -> Standing:
     for verb, actor, at in tx.fetch(REQUEST, arrival=standing.job.live.arrival):
         return standing._replace(request=Verb(verb), asked_by=actor, asked_at=tx.time(at))
     return standing
+
+
+def _tried(tx: Tx, row: Live) -> Attempt | None:
+    """Return the last attempt that did not succeed."""
+    for found in tx.fetch_each(TRIED, {"keep": [row.keep], "arrival": [row.arrival]}):
+        return attempt_of(tx, found)
+    return None
 
 
 def _in_group(tx: Tx, hot: HotPath, standing: Standing) -> Standing:

@@ -234,12 +234,14 @@ def timeline(tx: Tx, id_: str) -> Timeline:
     if known is None:
         return Timeline([], [])
     _, arrival, keep = known
-    attempts = [
-        Attempt._make([*row[:6], tx.time(row[6]), tx.time(row[7]), row[8], row[9], tx.time(row[10])])
-        for row in tx.fetch(ATTEMPTS, arrival=arrival, keep=keep)
-    ]
+    attempts = [attempt_of(tx, row) for row in tx.fetch(ATTEMPTS, arrival=arrival, keep=keep)]
     audit = [Audit._make([tx.time(row[0]), *row[1:]]) for row in tx.fetch(AUDIT, arrival=arrival)]
     return Timeline(attempts, audit)
+
+
+def attempt_of(tx: Tx, row: Row) -> Attempt:
+    """Read the columns of an attempt."""
+    return Attempt._make([*row[:6], tx.time(row[6]), tx.time(row[7]), row[8], row[9], tx.time(row[10])])
 
 
 def group(tx: Tx, lane: str, name: str) -> GroupState | None:

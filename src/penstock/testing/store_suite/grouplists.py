@@ -154,6 +154,18 @@ class GroupListTests:
             assert _names(store, limit=limit) == [(lane, name) for lane in "abc" for name in names]
             assert _names(store, limit=limit, lane="c") == [("c", name) for name in names]
 
+    def test_a_group_is_found_by_its_name(self, store: Store) -> None:
+        """In one lane, or in every lane that has one."""
+        for lane in ("a", "b", "c"):
+            put_lane(store, lane)
+        enqueue(store, *(ordered(group, lane=lane) for lane in "ac" for group in ("g", "h")))
+
+        assert _names(store, group="g") == [("a", "g"), ("c", "g")]
+        assert _names(store, group="g", limit=1) == [("a", "g"), ("c", "g")]
+        assert _names(store, group="h", lane="c") == [("c", "h")]
+        assert _names(store, group="h", lane="b") == []
+        assert _names(store, group="g", blocked=True) == []
+
     def test_blocked_groups_are_listed_alone(self, store: Store) -> None:
         """Those behind dead jobs and those behind held ones, in one order."""
         put_lane(store)

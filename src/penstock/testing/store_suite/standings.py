@@ -139,6 +139,9 @@ class StandingTests:
         ahead = _standing(store, late).ahead
         assert ahead is not None
         assert (ahead.id, ahead.state, ahead.sequence, ahead.error) == (first, S.PENDING, 50, "no route")
+        tried = _standing(store, first).tried
+        assert tried is not None
+        assert (tried.outcome, tried.error, tried.attempt) == ("failed", "no route", 1)
 
     def test_jobs_that_keep_no_order_have_nobody_ahead(self, store: Store) -> None:
         """Even if they name a group."""

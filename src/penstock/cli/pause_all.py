@@ -1,0 +1,43 @@
+"""`penstock pause-all` and `resume-all`: stop every lane at once, and let them go again."""
+
+import click
+
+from penstock.cli.options import actor, json_option, note, reason_option, with_client
+from penstock.cli.render import cell, print_json
+from penstock.cli.times import HELP, METAVAR, time_option
+from penstock.client import Client
+from penstock.domain.pauses import Pause
+from penstock.wire import pause_object
+
+
+@click.command("pause-all", epilog=HELP)
+@reason_option
+@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@json_option
+@with_client
+def pause_all(client: Client, *, reason: str, until: str | None, as_json: bool) -> None:
+    """Stop sending from every lane; jobs are still taken in and wait.
+
+    Nodes stop within a second. What is already sent is not called back, and its outcome counts.
+    """
+    at = time_option("--until", until, client.store.now())
+    pause = client.store.pause_store(paused=True, actor=actor(), reason=reason, until=at)
+    _print(pause, "all lanes are paused" + (f" until {cell(at)}" if at else ""), as_json=as_json)
+
+
+@click.command("resume-all")
+@click.option("--reason", metavar="TEXT", default="", help="Why; kept in the audit with your name.")
+@json_option
+@with_client
+def resume_all(client: Client, *, reason: str, as_json: bool) -> None:
+    """Let every lane go on that is not paused itself."""
+    before = client.store.store_pause()
+    pause = client.store.pause_store(paused=False, actor=actor(), reason=reason)
+    _print(pause, "the store was not paused" if before is None else "all lanes go on", as_json=as_json)
+
+
+def _print(pause: Pause | None, said: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"pause": None if pause is None else pause_object(pause)})
+    else:
+        note(said)

@@ -1,0 +1,281 @@
+"""Why a job is not moving: the one gate that holds it, in the order in which the engine comes to them.
+
+`explain` is a pure function of facts that anybody may gather. It answers with a sentence that a person can
+act on; with who set the gate, since when, and when it opens by itself; and with an estimate of when the job
+goes, where there is one. No estimate means that somebody has to do something, or that it depends on others.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
+from penstock.domain.lanes import Lane
+from penstock.domain.pools import Pool
+from penstock.domain.standing import Neighbour
+from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState
+
+S = JobState
+
+
+def explain(facts: Facts) -> Explanation:
+    """Return the first gate that is closed; a job that none holds goes with the next pass."""
+    found = next(filter(None, (gate(facts) for gate in _GATES)), None) or _free(facts)
+    start_by = facts.standing.job.live.start_by
+    if found.state is S.PENDING and start_by is not None and facts.now <= start_by:
+        return found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")
+    return found
+
+
+def _final(facts: Facts) -> Explanation | None:
+    job, last = facts.standing.job, facts.standing.last
+    if job.state not in TERMINAL:
+        return None
+    since, by = job.finished_at, None
+    when = "" if since is None else f" at {stamp(since)}"
+    if job.state is S.DEAD:
+        text = f"is dead{why(job.live.reason, job.error)}: retry, skip or cancel it"
+    elif job.state in (S.CANCELLED, S.SKIPPED):
+        by = None if last is None else last.actor
+        who = "" if last is None else f" by {last.actor}{because(last.reason)}"
+        text = f"was {job.state.label}{when}{who}"
+    else:
+        text = f"has {job.state.label}{when}"
+    return Explanation(job.state, Gate.FINAL, text, since=since, by=by)
+
+
+def _held(facts: Facts) -> Explanation | None:
+    job, last = facts.standing.job, facts.standing.last
+    if job.state is not S.HELD:
+        return None
+    since = None if last is None else last.at
+    match job.live.reason:
+        case "context_missing":
+            text = "is held because what it should send is missing: cancel it, and enqueue it again"
+        case "outcome_unknown":
+            since = facts.standing.tried.ended_at if facts.standing.tried else since
+            text = (
+                f"is held because nobody knows what became of send {job.live.send}: settle it if it was"
+                " done, release it to send it again"
+            )
+            return Explanation(job.state, Gate.HELD, text, since=since)
+        case _:
+            by = "" if last is None else f" by {last.actor}{because(last.reason)}"
+            text = f"is held{by}: release, skip or cancel it"
+    return Explanation(job.state, Gate.HELD, text, since=since, by=None if last is None else last.actor)
+
+
+def _parent(facts: Facts) -> Explanation | None:
+    job = facts.standing.job
+    if job.state is not S.WAITING:
+        return None
+    return Explanation(job.state, Gate.PARENT, "waits until its parent step lets it go")
+
+
+def _lease(facts: Facts) -> Explanation | None:
+    """A job in flight: with a node, or with its executor."""
+    standing = facts.standing
+    job, live, holder = standing.job, standing.job.live, standing.holder
+    if job.state not in IN_FLIGHT:
+        return None
+    asked = f"; {standing.asked_by} asked to {standing.request} it" if standing.request else ""
+    if job.state is S.CLAIMED:
+        found = _claimed(facts)
+        return found._replace(text=found.text + asked)
+    out = job.state is S.DISPATCHED
+    since = live.sent_at if out else live.started_at
+    what = f"was sent as number {live.send}; its executor" if out else "is at work; its executor"
+    until = live.deadline
+    limit = "" if until is None else f" by {stamp(until)}"
+    word = "must report" if out else "must be heard of"
+    over = until is not None and until <= facts.now
+    text = f"{what} {word}{limit}{': it did not, recovery asks what became of it' if over else ''}"
+    return Explanation(job.state, Gate.LEASE, text + asked, since, until, holder)
+
+
+def _claimed(facts: Facts) -> Explanation:
+    """With a node, which sends it at its time and as soon as its limits let it."""
+    standing, live, now = facts.standing, facts.standing.job.live, facts.now
+    until, holder = standing.lease_until, standing.holder
+    found = Explanation(standing.job.state, Gate.LEASE, "", live.claimed_at, until, holder)
+    if until is not None and until <= now:
+        text = f"was claimed by {holder}, whose lease ran out at {stamp(until)}: recovery takes it over"
+        return found._replace(text=text)
+    has = f"is claimed by {holder}{until_then(until)}"
+    waits = _limits(facts) if live.due_at <= now else None
+    if waits is not None:
+        return found._replace(text=f"{has}, but {waits.text}", eta=waits.eta)
+    goes = max(now, live.due_at)
+    return found._replace(text=f"{has}, which sends it at {stamp(goes)}", eta=goes)
+
+
+def _missed(facts: Facts) -> Explanation | None:
+    live = facts.standing.job.live
+    if live.start_by is None or facts.now <= live.start_by:
+        return None
+    text = f"had to go by {stamp(live.start_by)} and did not: housekeeping ends it as expired"
+    return Explanation(facts.standing.job.state, Gate.DUE, text, since=live.start_by)
+
+
+def _store(facts: Facts) -> Explanation | None:
+    pause = facts.store_pause
+    if pause is None or pause.over(facts.now):
+        return None
+    text = f"the whole store is paused by {pause.actor}{because(pause.reason)}{until_then(pause.until)}"
+    found = _shut(facts, Gate.STORE, f"{text}: penstock resume-all lets it go", by=pause.actor)
+    return _opening(facts, found._replace(since=pause.at), pause.until)
+
+
+def _lane(facts: Facts) -> Explanation | None:
+    lane, changed = facts.lane, facts.changed
+    since = None if changed is None else changed.at
+    if lane is None:
+        return _shut(facts, Gate.LANE, f'lane "{facts.standing.job.lane}" was deleted: cancel the job')
+    if not lane["enabled"]:
+        by = None if changed is None else changed.actor
+        who = "" if by is None else f" by {by}"
+        text = f'lane "{lane.name}" is disabled{who}: penstock lanes set {lane.name} enabled=true lets it go'
+        return _shut(facts, Gate.LANE, text, by=by)._replace(since=since)
+    if lane.stopped(facts.now):
+        return _stopped(facts, Gate.LANE, lane, since)
+    if facts.pool is not None and facts.pool.stopped(facts.now):
+        return _stopped(facts, Gate.POOL, facts.pool, None)
+    return None
+
+
+def _stopped(facts: Facts, gate: Gate, row: Lane | Pool, since: datetime | None) -> Explanation:
+    until, by = row.paused_until, row.paused_by
+    text = f'{gate} "{row.name}" is paused by {by}{because(row.pause_reason)}{until_then(until)}'
+    resume = f"penstock {gate}s resume {row.name} lets it go"
+    found = _shut(facts, gate, f"{text}: {resume}", by=by)._replace(since=since)
+    return _opening(facts, found, until)
+
+
+def _group(facts: Facts) -> Explanation | None:
+    standing = facts.standing
+    job, ahead, pause = standing.job, standing.ahead, standing.group_pause
+    if standing.group_paused:
+        by = None if pause is None else pause.actor
+        who = "" if pause is None else f" by {pause.actor}{because(pause.reason)}"
+        text = f'group "{job.live.grp}" is paused{who}: resume it'
+        return Explanation(job.state, Gate.GROUP, text, None if pause is None else pause.at, by=by)
+    if ahead is None:
+        return None
+    until = ahead.due_at if ahead.state is S.PENDING and ahead.due_at > facts.now else None
+    text = f"waits for job {ahead.id} of group {job.live.grp}, {_ahead(ahead, until)}"
+    return Explanation(job.state, Gate.GROUP, text, until=until, job=ahead.id)
+
+
+def _ahead(ahead: Neighbour, until: datetime | None) -> str:
+    match ahead.state:
+        case S.DEAD:
+            return f"which is dead{why(ahead.reason, ahead.error)}: retry, skip or cancel it"
+        case S.HELD:
+            return f"which is held{why(ahead.reason, ahead.error)}: release, skip or cancel it"
+        case S.PENDING if until is not None:
+            return f"which is before it and due at {stamp(until)}{why(None, ahead.error)}"
+        case S.PENDING:
+            return "which goes before it"
+        case _:
+            return f"which is {ahead.state.label}"
+
+
+def _due(facts: Facts) -> Explanation | None:
+    """Not yet its time; where a limit or a breaker made it so, that is the gate."""
+    job, tried = facts.standing.job, facts.standing.tried
+    due = job.live.due_at
+    if due <= facts.now:
+        return None
+    reason = facts.put_back
+    if reason is not None:
+        text = f"was put back until {stamp(due)}{because(reason)}"
+        for name, gate in facts.limits.items():
+            if reason == f"limit of {name}":
+                text = f"{_limit(name)} lets no more jobs go for now: it is tried again at {stamp(due)}"
+                return Explanation(job.state, gate, text, until=due, eta=due)
+        if facts.target is not None and facts.target.name in reason and (shut := _breaker(facts)):
+            return shut
+    elif tried is not None and tried.due_at == due:
+        text = f"waits for its next attempt at {stamp(due)}{why(tried.outcome, tried.error)}"
+    else:
+        text = f"is due at {stamp(due)}"
+    return Explanation(job.state, Gate.DUE, text, until=due, eta=due)
+
+
+def _breaker(facts: Facts) -> Explanation | None:
+    target, job = facts.target, facts.standing.job
+    if target is None:
+        return None
+    until = None
+    if target.slow_until is not None and target.slow_until > facts.now:
+        until = target.slow_until
+        text = f"{target.name} asked to be left alone until {stamp(until)}"
+    elif target.state == "open" and target.until is not None and target.until > facts.now:
+        until = target.until
+        text = f"{target.name} is left alone until {stamp(until)}: {target.failures} calls in a row failed"
+    elif target.state == "closed":
+        return None
+    else:
+        text = f"{target.name} is tried with one call at a time after {target.failures} failed in a row"
+    return _opening(facts, Explanation(job.state, Gate.BREAKER, text, since=target.opened_at), until)
+
+
+def _limits(facts: Facts) -> Explanation | None:
+    """A limit that a node of the lane waits for, or that made one give the job back."""
+    job, serving = facts.standing.job, facts.serving
+    for name, gate in facts.limits.items():
+        waits = [said.limits[name] for said in serving if name in said.limits]
+        gave_back = bool(serving) and facts.put_back == f"limit of {name}"
+        if waits or gave_back:
+            until = min((at for at in waits if at is not None), default=None)
+            when = "" if until is None else f"; the next token comes at {stamp(until)}"
+            text = f"{_limit(name)} lets no more jobs go for now{when}"
+            return Explanation(job.state, gate, text, until=until, eta=until)
+    return None
+
+
+def _sink(facts: Facts) -> Explanation | None:
+    lane, serving = facts.lane, facts.serving
+    if lane is None or not serving:
+        return None
+    sink = lane["sink"]
+    errors = [said.sinks[sink] for said in serving if sink in said.sinks]
+    if len(errors) < len(serving):
+        return None
+    text = f'sink "{sink}" cannot be opened: {errors[0]}; nodes try again by themselves'
+    return Explanation(facts.standing.job.state, Gate.SINK, text)
+
+
+def _served(facts: Facts) -> Explanation | None:
+    name = facts.standing.job.lane
+    if facts.serving:
+        return None
+    lanes = f" --lanes {name}" if facts.nodes else ""
+    text = f'no running node serves lane "{name}": start penstock serve{lanes}'
+    return Explanation(facts.standing.job.state, Gate.LANE, text)
+
+
+def _free(facts: Facts) -> Explanation:
+    job = facts.standing.job
+    text = "nothing holds it: it goes with the next pass"
+    return Explanation(job.state, Gate.DUE, text, since=job.live.due_at, eta=facts.now)
+
+
+_GATES: Final[tuple[Callable[[Facts], Explanation | None], ...]] = (
+    _final, _held, _parent, _lease, _missed, _store, _lane, _group, _due, _breaker, _limits, _sink, _served,
+)  # fmt: skip
+
+
+def _shut(facts: Facts, gate: Gate, text: str, *, by: str | None = None) -> Explanation:
+    return Explanation(facts.standing.job.state, gate, text, by=by)
+
+
+def _opening(facts: Facts, found: Explanation, until: datetime | None) -> Explanation:
+    """A gate that opens at that time; then the job may still have to wait for its own."""
+    eta = None if until is None else max(until, facts.standing.job.live.due_at)
+    return found._replace(until=until, eta=eta)
+
+
+def _limit(name: str) -> str:
+    scope, _, rest = name.partition("/")
+    return f'the limit of {scope} "{rest}"'

@@ -1,0 +1,66 @@
+"""What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
+
+    {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"}}
+
+`limits` says when the next token of a limit is expected, null when that depends on others. A node that does
+not say is taken to serve every lane and to know of no trouble; whatever else is wrong with a note is passed
+over, because it only serves to explain.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from penstock.domain.standing import NodeRow
+
+ALIVE: Final = timedelta(seconds=20)
+ALL_LANES: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One node's note."""
+
+    lanes: frozenset[str] = frozenset({ALL_LANES})
+    sinks: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, datetime | None] = field(default_factory=dict)
+
+    def serves(self, lane: str) -> bool:
+        """Say whether the node is to send that lane's jobs."""
+        return ALL_LANES in self.lanes or lane in self.lanes
+
+
+def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
+    """Return what the nodes say that were heard of just now."""
+    return [read(node.note) for node in nodes if now - node.seen_at < ALIVE]
+
+
+def read(note: str | None) -> Said:
+    """Return what a note says, as far as it can be understood."""
+    try:
+        said = json.loads(note or "{}")
+    except (ValueError, RecursionError):
+        return Said()
+    if not isinstance(said, dict):
+        return Said()
+    lanes = said.get("lanes")
+    return Said(
+        lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
+        sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
+        limits={name: _time(at) for name, at in _mapping(said, "limits").items()},
+    )
+
+
+def _mapping(said: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = said.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return at if at is not None and at.tzinfo is not None else None

@@ -1,0 +1,46 @@
+"""What a job is sent to, as breakers and limits know it."""
+
+from urllib.parse import urlsplit
+
+from penstock.domain.job import Job
+from penstock.domain.lanes import Lane
+from penstock.domain.limits import Limit
+from penstock.domain.pools import Pool
+
+
+def target_of(url: str | None) -> str | None:
+    """Return scheme, host and port, in small letters and without credentials; None = it is no URL."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
+
+
+def target_name(job: Job, lane: Lane) -> str | None:
+    """Return what the job's calls go to."""
+    return target_of((job.context.target if job.context else None) or lane["target"])
+
+
+def pool_name(job: Job, lane: Lane) -> str | None:
+    """Return the pool that the job counts against."""
+    name: str | None = (job.context.pool if job.context else None) or lane["pool"]
+    return name
+
+
+def lane_limit(lane: Lane) -> Limit:
+    """Return the lane's own limit, by name."""
+    return Limit("lane", lane.name)
+
+
+def pool_limit(job: Job, lane: Lane, pool: Pool) -> Limit:
+    """Return the limit of a pool that the job counts against, or of one key of it, by name."""
+    match pool.key:
+        case "tenant":
+            key = job.live.tenant or ""
+        case "group":
+            key = f"{lane.name}/{job.live.grp or ''}"
+        case "target":
+            key = target_name(job, lane) or ""
+        case _:
+            key = ""
+    return Limit("pool", pool.name, key)

@@ -1,0 +1,59 @@
+"""`explain`: gathers what `domain/explaining.py` needs to know of a job, from a store and nothing else."""
+
+import json
+from typing import Final
+
+from penstock.domain.explaining import explain as explained
+from penstock.domain.filters import MAX_PAGE
+from penstock.domain.gates import Explanation, Facts
+from penstock.domain.job import AuditEntry
+from penstock.domain.lanes import Lane
+from penstock.domain.notes import alive
+from penstock.domain.states import JobState
+from penstock.domain.targets import pool_name, target_name
+from penstock.ports.store import Store
+
+PAGES: Final = 4
+
+
+def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
+    """Return why a job is where it is; None = there is no such job.
+
+    The facts are looked up one after the other, so a job that is just moving may be seen between two states.
+    """
+    standing = store.standing(id)
+    if standing is None:
+        return None
+    job = standing.job
+    lane = store.lanes().get(job.lane)
+    if lane is None or job.state not in (JobState.PENDING, JobState.CLAIMED):
+        return explained(Facts(standing=standing, lane=lane))
+    target = target_name(job, lane)
+    pool = pool_name(job, lane)
+    return explained(
+        Facts(
+            standing=standing,
+            lane=lane,
+            pool=store.pools().get(pool) if pool else None,
+            store_pause=store.store_pause(),
+            changed=_changed(store, lane) if lane.paused or not lane["enabled"] else None,
+            target=store.targets().get(target) if target else None,
+            nodes=alive(store.nodes(), standing.now),
+        )
+    )
+
+
+def _changed(store: Store, lane: Lane) -> AuditEntry | None:
+    """Return who disabled or paused the lane, as far back as a bounded look into the audit goes."""
+    setting, value = ("paused", True) if lane["enabled"] else ("enabled", False)
+    after = None
+    for _ in range(PAGES):
+        page = store.audit_log(lane=lane.name, limit=MAX_PAGE, after=after)
+        for entry in page.entries:
+            is_lanes = entry.action.startswith("lane.") and entry.after is not None
+            if is_lanes and json.loads(entry.after or "{}").get(setting) is value:
+                return entry
+        after = page.next
+        if after is None:
+            break
+    return None

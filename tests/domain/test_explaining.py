@@ -1,0 +1,425 @@
+"""Every gate that may hold a job, and the order in which they are named."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from penstock.domain.breakers import Target
+from penstock.domain.explaining import explain
+from penstock.domain.gates import Explanation, Facts, Gate
+from penstock.domain.job import Attempt, Audit, AuditEntry, Context, Job, Live
+from penstock.domain.lanes import Lane
+from penstock.domain.lanes import lane as lane_of
+from penstock.domain.notes import Said
+from penstock.domain.ordering import Mode
+from penstock.domain.pauses import Pause
+from penstock.domain.pools import Pool
+from penstock.domain.pools import pool as pool_of
+from penstock.domain.standing import Neighbour, Standing
+from penstock.domain.states import TERMINAL, JobState, Verb
+from penstock.domain.targets import pool_name
+
+S = JobState
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+LATER, BEFORE = NOW + HOUR, NOW - HOUR
+ASKS = " recovery asks what became of it"
+URL = "https://user:pass@Example.com:8443/hook"
+TARGET = "https://example.com:8443"
+LANE = lane_of("orders", sink="http", target=URL, pool="web")
+POOL = pool_of("web", rate="10/s", key="tenant")
+
+
+def job(state: JobState = S.PENDING, *, error: str | None = None, **fields: Any) -> Job:  # noqa: ANN401
+    said = {"due_at": BEFORE, "tenant": "acme", "grp": "A-1", **fields}
+    live = Live(arrival=7, lane=1, keep=7, mode=Mode.BLOCK_ON_ERROR, state=state, ord=99, **said)
+    context = Context(
+        id="01K", message_group="A-1", sequence=99, run_at=BEFORE, created_at=BEFORE, payload="1",
+        headers=None, target=None, pool=None, key=None, finish_by=None, entity=None, version=None, event=None,
+        correlation=None,
+    )  # fmt: skip
+    ended = BEFORE if state in TERMINAL else None
+    return Job("01K", "orders", state, Mode.BLOCK_ON_ERROR, live, context, finished_at=ended, error=error)
+
+
+def audit(action: str, reason: str | None = "because", *, actor: str = "ops", at: datetime = BEFORE) -> Audit:
+    return Audit(at, 7, 1, actor, action, None, None, reason)
+
+
+def attempt(outcome: str, error: str | None, *, due_at: datetime | None, at: datetime = BEFORE) -> Attempt:
+    return Attempt(
+        arrival=7, keep=7, attempt=1, send=1, epoch=1, node=1, claimed_at=None, ended_at=at, outcome=outcome,
+        error=error, due_at=due_at,
+    )  # fmt: skip
+
+
+def facts(what: Job | None = None, *, standing: dict[str, Any] | None = None, **known: Any) -> Facts:  # noqa: ANN401
+    """A job that nothing holds, in a lane that a node serves, but for what is said."""
+    stands = Standing(NOW, what or job(), **(standing or {}))
+    return Facts(standing=stands, **{"lane": LANE, "pool": POOL, "nodes": [Said()], **known})
+
+
+def paused(row: Any, *, until: datetime | None = None) -> Any:  # noqa: ANN401
+    return replace(row, paused=True, paused_by="ops", pause_reason="their API is down", paused_until=until)
+
+
+def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
+    assert explain(facts()) == Explanation(
+        S.PENDING, Gate.DUE, "nothing holds it: it goes with the next pass", since=BEFORE, eta=NOW
+    )
+
+
+# -- where it is
+@pytest.mark.parametrize(
+    ("what", "last", "text", "by"),
+    [
+        (job(S.SUCCEEDED), None, "has succeeded at 2026-03-01T11:00:00Z", None),
+        (job(S.EXPIRED), audit("expire"), "has expired at 2026-03-01T11:00:00Z", None),
+        (job(S.CANCELLED), audit("cancel"), "was cancelled at 2026-03-01T11:00:00Z by ops (because)", "ops"),
+        (job(S.SKIPPED), audit("skip", None), "was skipped at 2026-03-01T11:00:00Z by ops", "ops"),
+        (job(S.SKIPPED), None, "was skipped at 2026-03-01T11:00:00Z", None),
+        (
+            job(S.DEAD, error="500 from /hook", reason="exhausted"),
+            None,
+            "is dead (exhausted: 500 from /hook): retry, skip or cancel it",
+            None,
+        ),
+        (job(S.DEAD, error="x" * 300), None, f"is dead ({'x' * 199}…): retry, skip or cancel it", None),
+    ],
+)
+def test_a_job_that_ended_says_how(what: Job, last: Audit | None, text: str, by: str | None) -> None:
+    known = facts(what, standing={"last": last}, store_pause=Pause("ops", "", BEFORE))
+
+    assert explain(known) == Explanation(what.state, Gate.FINAL, text, since=BEFORE, by=by)
+
+
+def test_a_job_that_ended_at_a_time_nobody_knows_says_how() -> None:
+    assert explain(facts(job(S.SUCCEEDED)._replace(finished_at=None))).text == "has succeeded"
+
+
+def test_a_held_job_says_who_holds_it() -> None:
+    found = explain(facts(job(S.HELD, reason="operator"), standing={"last": audit("hold")}))
+
+    text = "is held by ops (because): release, skip or cancel it"
+    assert found == Explanation(S.HELD, Gate.HELD, text, since=BEFORE, by="ops")
+    assert explain(facts(job(S.HELD))).text == "is held: release, skip or cancel it"
+
+
+def test_a_job_is_held_because_its_context_is_missing() -> None:
+    last = audit("hold", "context_missing", actor="node")
+    found = explain(facts(job(S.HELD, reason="context_missing"), standing={"last": last}))
+
+    assert found.text == "is held because what it should send is missing: cancel it, and enqueue it again"
+    assert (found.since, found.by) == (BEFORE, "node")
+
+
+@pytest.mark.parametrize("tried", [attempt("lapsed", None, due_at=NOW), None])
+def test_a_job_is_held_because_its_outcome_is_unknown(tried: Attempt | None) -> None:
+    found = explain(facts(job(S.HELD, reason="outcome_unknown", send=3), standing={"tried": tried}))
+
+    assert "nobody knows what became of send 3: settle it" in found.text
+    assert (found.since, found.by) == (BEFORE if tried else None, None)
+
+
+def test_a_waiting_step_waits_for_its_parent() -> None:
+    assert explain(facts(job(S.WAITING)))[1:3] == (Gate.PARENT, "waits until its parent step lets it go")
+
+
+def test_a_claimed_job_says_who_has_it() -> None:
+    held = {"holder": "host-1 (node 7)", "lease_until": LATER}
+    found = explain(facts(job(S.CLAIMED, claimed_at=BEFORE, due_at=NOW + SECOND), standing=held))
+
+    text = "is claimed by host-1 (node 7) until 2026-03-01T13:00:00Z, which sends it at 2026-03-01T12:00:01Z"
+    assert found == Explanation(
+        S.CLAIMED, Gate.LEASE, text, BEFORE, LATER, "host-1 (node 7)", eta=NOW + SECOND
+    )
+    assert explain(facts(job(S.CLAIMED), standing={"holder": "node 7"})).text == (
+        "is claimed by node 7, which sends it at 2026-03-01T12:00:00Z"
+    )
+
+
+def test_a_claimed_job_may_wait_for_a_limit_there() -> None:
+    nodes = [Said(limits={"pool/web/acme": NOW + SECOND})]
+    found = explain(facts(job(S.CLAIMED), standing={"holder": "node 7"}, nodes=nodes))
+
+    assert found.gate is Gate.LEASE
+    assert found.eta == NOW + SECOND
+    assert 'is claimed by node 7, but the limit of pool "web/acme" lets no more jobs go' in found.text
+
+
+def test_a_claim_that_ran_out_waits_for_recovery_and_says_what_was_asked() -> None:
+    held = {"holder": "node 7", "lease_until": BEFORE, "request": Verb.CANCEL, "asked_by": "ops"}
+    found = explain(facts(job(S.CLAIMED), standing=held))
+
+    assert found.text == (
+        "was claimed by node 7, whose lease ran out at 2026-03-01T11:00:00Z: recovery takes it over;"
+        " ops asked to cancel it"
+    )
+    assert found.eta is None
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "since"),
+    [
+        (
+            job(S.DISPATCHED, sent_at=BEFORE, deadline=LATER, send=2),
+            "was sent as number 2; its executor must report by 2026-03-01T13:00:00Z",
+            BEFORE,
+        ),
+        (
+            job(S.RUNNING, sent_at=BEFORE - HOUR, started_at=BEFORE, deadline=NOW),
+            "is at work; its executor must be heard of by 2026-03-01T12:00:00Z: it did not," + ASKS,
+            BEFORE,
+        ),
+        (job(S.RUNNING), "is at work; its executor must be heard of", None),
+    ],
+)
+def test_a_job_that_is_out_waits_for_its_executor(what: Job, text: str, since: datetime | None) -> None:
+    found = explain(facts(what, standing={"holder": "node 7"}))
+
+    assert found == Explanation(what.state, Gate.LEASE, text, since, what.live.deadline, "node 7")
+
+
+# -- what is stopped
+def test_a_store_is_paused_for_a_time_or_until_told_otherwise() -> None:
+    found = explain(facts(store_pause=Pause("ops", "upgrade", BEFORE, LATER), lane=paused(LANE)))
+
+    paused_by = "the whole store is paused by ops (upgrade)"
+    text = f"{paused_by} until 2026-03-01T13:00:00Z: penstock resume-all lets it go"
+    assert found == Explanation(S.PENDING, Gate.STORE, text, BEFORE, LATER, "ops", eta=LATER)
+    assert explain(facts(store_pause=Pause("ops", "", BEFORE))).eta is None
+    assert explain(facts(store_pause=Pause("ops", "", BEFORE, BEFORE))).gate is Gate.DUE
+
+
+def entry(after: str) -> AuditEntry:
+    return AuditEntry(1, BEFORE, "orders", None, "ann", "lane.update", None, after, None)
+
+
+def test_a_lane_is_disabled() -> None:
+    lane = lane_of("orders", enabled=False)
+    found = explain(facts(lane=lane, changed=entry('{"enabled": false}')))
+
+    text = 'lane "orders" is disabled by ann: penstock lanes set orders enabled=true lets it go'
+    assert found == Explanation(S.PENDING, Gate.LANE, text, since=BEFORE, by="ann")
+    assert explain(facts(lane=lane)).text.startswith('lane "orders" is disabled: penstock')
+
+
+def test_a_lane_or_its_pool_is_paused() -> None:
+    found = explain(facts(lane=paused(LANE, until=LATER), changed=entry('{"paused": true}')))
+    text = (
+        'lane "orders" is paused by ops (their API is down) until 2026-03-01T13:00:00Z:'
+        " penstock lanes resume orders lets it go"
+    )
+    assert found == Explanation(S.PENDING, Gate.LANE, text, BEFORE, LATER, "ops", eta=LATER)
+
+    found = explain(facts(pool=paused(POOL)))
+    text = 'pool "web" is paused by ops (their API is down): penstock pools resume web lets it go'
+    assert found == Explanation(S.PENDING, Gate.POOL, text, by="ops")
+    assert explain(facts(lane=paused(LANE, until=NOW), pool=None)).gate is Gate.DUE
+
+
+def test_a_pause_that_ends_before_the_job_is_due_is_not_its_last_gate() -> None:
+    found = explain(facts(job(due_at=NOW + 2 * HOUR), lane=paused(LANE, until=LATER)))
+
+    assert (found.until, found.eta) == (LATER, NOW + 2 * HOUR)
+
+
+def test_a_lane_that_was_deleted_holds_what_is_left() -> None:
+    assert explain(facts(lane=None)).text == 'lane "orders" was deleted: cancel the job'
+    assert facts(lane=None).limits == {}
+
+
+# -- its group
+def test_a_paused_group_says_who_paused_it() -> None:
+    found = explain(facts(standing={"group_paused": True, "group_pause": audit("pause_group")}))
+
+    assert found == Explanation(
+        S.PENDING, Gate.GROUP, 'group "A-1" is paused by ops (because): resume it', BEFORE, by="ops"
+    )
+    assert explain(facts(standing={"group_paused": True})).text == 'group "A-1" is paused: resume it'
+
+
+@pytest.mark.parametrize(
+    ("ahead", "rest", "until"),
+    [
+        (
+            Neighbour("01J", S.DEAD, 1, BEFORE, "exhausted", "500 from /hook"),
+            "which is dead (exhausted: 500 from /hook): retry, skip or cancel it",
+            None,
+        ),
+        (
+            Neighbour("01J", S.HELD, 1, BEFORE, "operator"),
+            "which is held (operator): release, skip or cancel it",
+            None,
+        ),
+        (Neighbour("01J", S.RUNNING, 1, BEFORE), "which is running", None),
+        (Neighbour("01J", S.PENDING, 1, BEFORE), "which goes before it", None),
+        (
+            Neighbour("01J", S.PENDING, 1, LATER, None, "no route"),
+            "which is before it and due at 2026-03-01T13:00:00Z (no route)",
+            LATER,
+        ),
+    ],
+)
+def test_a_job_waits_for_another_of_its_group(ahead: Neighbour, rest: str, until: datetime | None) -> None:
+    found = explain(facts(job(due_at=LATER), standing={"ahead": ahead}))
+
+    text = f"waits for job 01J of group A-1, {rest}"
+    assert found == Explanation(S.PENDING, Gate.GROUP, text, until=until, job="01J")
+
+
+# -- its time
+def test_a_job_is_due_later() -> None:
+    found = explain(facts(job(due_at=LATER)))
+
+    text = "is due at 2026-03-01T13:00:00Z"
+    assert found == Explanation(S.PENDING, Gate.DUE, text, until=LATER, eta=LATER)
+
+
+def test_a_failed_job_waits_for_its_next_attempt() -> None:
+    tried = attempt("failed", "502 Bad Gateway", due_at=LATER)
+    found = explain(
+        facts(job(due_at=LATER), standing={"tried": tried, "last": audit("return", at=BEFORE - HOUR)})
+    )
+
+    assert found.text == "waits for its next attempt at 2026-03-01T13:00:00Z (failed: 502 Bad Gateway)"
+    moved = explain(facts(job(due_at=LATER), standing={"tried": tried._replace(due_at=NOW)}))
+    assert moved.text == "is due at 2026-03-01T13:00:00Z"
+
+
+def test_a_job_that_has_to_go_by_a_time_says_so() -> None:
+    found = explain(facts(job(due_at=NOW + SECOND, start_by=LATER)))
+    assert (
+        found.text == "is due at 2026-03-01T12:00:01Z; it expires if it has not gone by 2026-03-01T13:00:00Z"
+    )
+
+    found = explain(facts(job(due_at=BEFORE, start_by=BEFORE), lane=paused(LANE)))
+    text = "had to go by 2026-03-01T11:00:00Z and did not: housekeeping ends it as expired"
+    assert found == Explanation(S.PENDING, Gate.DUE, text, since=BEFORE)
+    assert "expires" not in explain(facts(job(S.CLAIMED, start_by=LATER))).text
+
+
+# -- where it goes
+OPEN = Target(TARGET, "open", 20, BEFORE, LATER)
+
+
+def test_a_target_whose_breaker_is_open_is_left_alone() -> None:
+    found = explain(facts(target=OPEN))
+
+    text = f"{TARGET} is left alone until 2026-03-01T13:00:00Z: 20 calls in a row failed"
+    assert found == Explanation(S.PENDING, Gate.BREAKER, text, since=BEFORE, until=LATER, eta=LATER)
+
+
+def test_a_target_that_asked_for_it_is_left_alone() -> None:
+    found = explain(facts(target=Target(TARGET, slow_until=LATER)))
+
+    assert found[1:3] == (Gate.BREAKER, f"{TARGET} asked to be left alone until 2026-03-01T13:00:00Z")
+
+
+def test_a_target_that_is_tried_again_takes_one_at_a_time() -> None:
+    found = explain(facts(target=Target(TARGET, "trial", 20, BEFORE)))
+
+    assert found.text == f"{TARGET} is tried with one call at a time after 20 failed in a row"
+    assert (found.until, found.eta) == (None, None)
+    assert explain(facts(target=Target(TARGET, "closed", slow_until=BEFORE))).gate is Gate.DUE
+
+
+def test_a_job_that_a_breaker_put_back_names_the_breaker() -> None:
+    last = audit("return", f"{TARGET} is left alone", actor="node")
+    due = NOW + 2 * HOUR
+    found = explain(facts(job(due_at=due), standing={"last": last}, target=OPEN))
+    assert (found.gate, found.until, found.eta) == (Gate.BREAKER, LATER, due)
+
+    for target in (None, Target(TARGET)):
+        found = explain(facts(job(due_at=due), standing={"last": last}, target=target))
+        text = f"was put back until 2026-03-01T14:00:00Z ({TARGET} is left alone)"
+        assert found[1:3] == (Gate.DUE, text)
+
+
+# -- its limits
+@pytest.mark.parametrize(
+    ("pool", "name", "gate"),
+    [
+        (POOL, "pool/web/acme", Gate.KEY),
+        (pool_of("web"), "pool/web", Gate.POOL),
+        (pool_of("web", key="group"), "pool/web/orders/A-1", Gate.KEY),
+        (pool_of("web", key="target"), f"pool/web/{TARGET}", Gate.KEY),
+        (None, "lane/orders", Gate.LANE),
+        (POOL, "lane/orders", Gate.LANE),
+    ],
+)
+def test_a_limit_names_what_it_is_of_and_when_the_next_token_comes(
+    pool: Pool | None, name: str, gate: Gate
+) -> None:
+    soon = {"others": NOW, name: NOW + SECOND}
+    nodes = [Said(), Said(limits={name: None}), Said(limits=soon), Said(frozenset({"x"}), limits={name: NOW})]
+    found = explain(facts(pool=pool, nodes=nodes))
+
+    scope, _, rest = name.partition("/")
+    text = (
+        f'the limit of {scope} "{rest}" lets no more jobs go for now; the next token comes at'
+        " 2026-03-01T12:00:01Z"
+    )
+    assert found == Explanation(S.PENDING, gate, text, until=NOW + SECOND, eta=NOW + SECOND)
+
+
+def test_jobs_without_a_tenant_are_one_key_of_their_pool() -> None:
+    nobody = facts(job(tenant=None, grp=None)._replace(context=None), nodes=[Said(limits={"pool/web": None})])
+    found = explain(nobody)
+
+    assert found[1:3] == (Gate.POOL, 'the limit of pool "web" lets no more jobs go for now')
+    assert (found.until, found.eta) == (None, None)
+
+
+def test_a_job_that_a_limit_put_back_names_the_limit() -> None:
+    last = audit("return", "limit of pool/web/acme", actor="node")
+    found = explain(facts(job(due_at=LATER), standing={"last": last}))
+    text = (
+        'the limit of pool "web/acme" lets no more jobs go for now: it is tried again at 2026-03-01T13:00:00Z'
+    )
+    assert found == Explanation(S.PENDING, Gate.KEY, text, until=LATER, eta=LATER)
+
+    found = explain(facts(standing={"last": last}))
+    assert found[1:3] == (Gate.KEY, 'the limit of pool "web/acme" lets no more jobs go for now')
+    assert explain(facts(standing={"last": last}, nodes=[])).gate is Gate.LANE
+    assert explain(facts(standing={"last": audit("return", None)})).gate is Gate.DUE
+
+
+def test_a_job_may_name_a_pool_of_its_own() -> None:
+    said = job().context
+    assert said is not None
+    own = job()._replace(context=said._replace(pool="bulk"))
+
+    assert [pool_name(each, LANE) for each in (own, job(), job()._replace(context=None))] == [
+        "bulk",
+        "web",
+        "web",
+    ]
+
+
+def test_a_target_that_is_no_address_has_no_name() -> None:
+    lane: Lane = lane_of("orders", target="somewhere", pool="web")
+    assert facts(lane=lane, pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
+    assert facts(lane=lane_of("orders"), pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
+
+
+# -- who sends it
+def test_a_sink_that_no_node_can_open_holds_its_lanes() -> None:
+    broken = Said(sinks={"http": "cannot connect"})
+    found = explain(facts(nodes=[broken, broken]))
+
+    text = 'sink "http" cannot be opened: cannot connect; nodes try again by themselves'
+    assert found == Explanation(S.PENDING, Gate.SINK, text)
+    assert explain(facts(nodes=[broken, Said()])).gate is Gate.DUE
+
+
+def test_a_lane_that_nobody_serves_says_what_to_start() -> None:
+    found = explain(facts(nodes=[]))
+    assert found == Explanation(
+        S.PENDING, Gate.LANE, 'no running node serves lane "orders": start penstock serve'
+    )
+
+    found = explain(facts(nodes=[Said(frozenset({"others"}))]))
+    assert found.text == 'no running node serves lane "orders": start penstock serve --lanes orders'

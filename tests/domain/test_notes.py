@@ -1,0 +1,43 @@
+"""What nodes say of themselves, and what is made of nonsense."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penstock.domain.notes import ALIVE, Said, alive, read
+from penstock.domain.standing import NodeRow
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_a_note_says_which_lanes_a_node_serves_and_what_it_waits_for() -> None:
+    said = read(
+        '{"lanes": ["a"], "sinks": {"billing": "cannot connect"},'
+        ' "limits": {"pool/web": "2026-03-01T12:00:00Z", "lane/a": null}}'
+    )
+
+    assert said.serves("a")
+    assert not said.serves("b")
+    assert said.sinks == {"billing": "cannot connect"}
+    assert said.limits == {"pool/web": NOW, "lane/a": None}
+
+
+@pytest.mark.parametrize(
+    "note", [None, "", "{}", "nonsense", "[1]", "[" * 100_000, '{"lanes": 1, "sinks": [], "limits": "x"}']
+)
+def test_a_node_that_does_not_say_serves_every_lane(note: str | None) -> None:
+    assert read(note) == Said()
+    assert read(note).serves("any")
+
+
+@pytest.mark.parametrize("at", ['"soon"', '"2026-03-01T12:00:00"', "17"])
+def test_a_time_that_is_none_is_unknown(at: str) -> None:
+    assert read(f'{{"limits": {{"pool/web": {at}}}}}').limits == {"pool/web": None}
+
+
+def test_only_nodes_that_were_heard_of_just_now_are_alive() -> None:
+    def node(ago: timedelta, note: str) -> NodeRow:
+        return NodeRow(1, "a", "1", NOW - ago, NOW - ago, note)
+
+    nodes = [node(timedelta(0), '{"lanes": ["a"]}'), node(ALIVE, '{"lanes": ["b"]}')]
+    assert alive(nodes, NOW) == [Said(frozenset({"a"}))]
