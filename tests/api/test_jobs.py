@@ -166,7 +166,20 @@ def test_the_timeline_tells_what_happened(every: Http) -> None:
     assert [event["event"] for event in found["events"]] == ["enqueued", "hold"]
 
 
-@pytest.mark.parametrize("path", ["/api/jobs/{}", "/api/jobs/{}/timeline"])
+def test_a_job_explains_itself(every: Http) -> None:
+    job = {"lane": "orders", "group": "g", "mode": "block_on_error"}
+    first, second = (every.post("/api/jobs", job).json()["id"] for _ in range(2))
+    every.node.client.hold(first, reason="look")
+
+    behind = every.get(f"/api/jobs/{second}/explain").json()
+    held = every.get(f"/api/jobs/{first}/explain").json()
+
+    assert (behind["state"], behind["gate"], behind["job"]) == ("pending", "group", first)
+    assert (held["gate"], held["by"]) == ("held", "api")
+    assert first in behind["text"]
+
+
+@pytest.mark.parametrize("path", ["/api/jobs/{}", "/api/jobs/{}/explain", "/api/jobs/{}/timeline"])
 @pytest.mark.parametrize("job", ["01KA0000000000000000000000", "x", "%00", "%ff", "é", "a" * 5000])
 def test_a_job_nobody_knows_is_not_found(shared: Http, path: str, job: str) -> None:
     answer = shared.get(path.format(job))

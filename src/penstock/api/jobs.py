@@ -14,7 +14,14 @@ from penstock.domain.job import Enqueued
 from penstock.domain.names import near
 from penstock.domain.queries import Filters
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.wire import batch_object, encode, enqueue_object, job_object, timeline_object
+from penstock.wire import (
+    batch_object,
+    encode,
+    enqueue_object,
+    explanation_object,
+    job_object,
+    timeline_object,
+)
 
 FILTERS: Final = ("lane", "group", "tenant", "key", "after", "order")
 Items: TypeAlias = Sequence[tuple[str, str]]
@@ -42,11 +49,16 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
         job_id = request.path_params["job_id"]
         return json_answer(await desk.ask(lambda: encode(job_object(client.get(job_id)))))
 
+    @get("/api/jobs/{job_id:str}/explain")
+    async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
+        job_id = request.path_params["job_id"]
+        return json_answer(await desk.ask(lambda: encode(explanation_object(client.explain(job_id)))))
+
     @get("/api/jobs/{job_id:str}/timeline")
     async def get_timeline(request: Request[Any, Any, Any]) -> Response[bytes]:
         return json_answer(await desk.ask(_timeline, client, request.path_params["job_id"]))
 
-    return [enqueue, list_jobs, get_job, get_timeline]
+    return [enqueue, list_jobs, get_job, explain, get_timeline]
 
 
 class _Made(NamedTuple):

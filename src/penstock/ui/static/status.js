@@ -127,6 +127,9 @@ function jobLine(job, now) {
   link.append(make("code", job.id));
   line.append(make("span", job.state, `state ${STATES[job.state] || ""}`), link);
   line.append(make("span", job.group ? `${job.lane} / ${job.group}` : job.lane));
+  const explain = make("a", "why?");
+  explain.href = `/api/jobs/${encodeURIComponent(job.id)}/explain`;
+  line.append(explain);
   const time = make("time", when(job.at, now), "when");
   time.dateTime = job.at;
   time.title = job.at;
