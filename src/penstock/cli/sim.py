@@ -27,9 +27,12 @@ _EVERY: Final = "all"
     show_default=True,
     help="The kind of scenario; may be given several times.",
 )
+@click.option(
+    "--reference", is_flag=True, help="Run the small reference dispatcher, which strains the store alone."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per family.")
-def sim(*, seed: int, seeds: int, families: tuple[str, ...], as_json: bool) -> None:
-    """Run simulated nodes on a simulated clock and a real store, under faults drawn from a seed.
+def sim(*, seed: int, seeds: int, families: tuple[str, ...], reference: bool, as_json: bool) -> None:
+    """Run the engine on a simulated clock, network and sink and a real store, under faults drawn from a seed.
 
     The same seed gives the same run. Whatever breaks a promise ends the command with status 1, the end of the
     journal, and the command that shows it again.
@@ -37,17 +40,17 @@ def sim(*, seed: int, seeds: int, families: tuple[str, ...], as_json: bool) -> N
     chosen = list(FAMILIES) if _EVERY in families else list(dict.fromkeys(families))
     for family in chosen:
         started = time.perf_counter()
-        results = [_run(family, number) for number in range(seed, seed + seeds)]
+        results = [_run(family, number, engine=not reference) for number in range(seed, seed + seeds)]
         click.echo(_summary(family, results, time.perf_counter() - started, as_json=as_json))
 
 
-def _run(family: str, seed: int) -> Result:
+def _run(family: str, seed: int, *, engine: bool) -> Result:
     try:
-        return run_seed(family, seed)
+        return run_seed(family, seed, engine=engine)
     except Exception as error:
         notes = getattr(error, "__notes__", [])
         click.echo("\n".join([*notes, f"{type(error).__name__}: {error}"]), err=True)
-        raise click.ClickException(f"{command(family, seed)}  ({_code()})") from error
+        raise click.ClickException(f"{command(family, seed, engine=engine)}  ({_code()})") from error
 
 
 def _summary(family: str, results: list[Result], seconds: float, *, as_json: bool) -> str:

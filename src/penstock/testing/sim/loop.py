@@ -11,6 +11,7 @@ freezes it, and when it wakes it goes on as if nothing had happened (a zombie).
 
 import asyncio
 import hashlib
+import inspect
 import random
 import threading
 from asyncio import Handle, TimerHandle
@@ -275,11 +276,21 @@ def _bury(task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
             task.exception()  # nobody is left to ask for it
         return
-    coroutine: Any = task.get_coro()
-    for _ in range(_MAX_CLOSES):  # one that awaits in its cleanup has to be closed again
-        with suppress(Exception, asyncio.CancelledError, BaseExceptionGroup):
-            coroutine.close()
-            return
+    # From the inside out: an outer one that is closed first ends with its inner one still open.
+    for coroutine in reversed(_awaited(task.get_coro())):
+        for _ in range(_MAX_CLOSES):  # one that awaits in its cleanup has to be closed again
+            with suppress(Exception, asyncio.CancelledError, BaseExceptionGroup):
+                coroutine.close()
+                break
+
+
+def _awaited(coroutine: Any) -> list[Any]:  # noqa: ANN401 - asyncio's own, or ours
+    """Return a coroutine and those it waits in, from the outside in."""
+    chain = []
+    while inspect.iscoroutine(coroutine):
+        chain.append(coroutine)
+        coroutine = coroutine.cr_await
+    return chain
 
 
 def _refusal(name: str) -> Callable[..., NoReturn]:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -17,6 +17,7 @@ from penstock.testing.invariants.watch import Watch
 from penstock.testing.sim.actors import Executors, LateWriter, Offer, commit_late, meddle, produce
 from penstock.testing.sim.bed import Bed, shared_bed
 from penstock.testing.sim.dispatcher import Dispatcher
+from penstock.testing.sim.engine import OPTIONS, Engine
 from penstock.testing.sim.families import FAMILIES, Scenario, draw_plan
 from penstock.testing.sim.faults import PAUSES, Disaster, FaultPlan, Port
 from penstock.testing.sim.node import NodeEnv
@@ -57,6 +58,7 @@ class Run:
     ledger: Ledger
     log: Log
     sink: SimSink
+    engine: bool = False
     calm_since: float | None = None
     calls: Counter[Port] = field(default_factory=Counter)
 
@@ -125,6 +127,11 @@ class Run:
         return max(marks)
 
     async def _node(self, env: NodeEnv) -> None:
+        if self.engine:
+            housekeeping = self.scenario.housekeeping or OPTIONS.housekeep_every
+            options = replace(OPTIONS, name=env.id, housekeep_every=housekeeping)
+            await Engine(self.watch.store, self.sink, self._row, options).run(env)
+            return
         node = Dispatcher(env, self.watch.store, self.sink, self.scenario.terms)
         recovery = Recovery(node, RECOVER_EVERY, self.scenario.housekeeping)
         async with asyncio.TaskGroup() as tasks:
@@ -155,9 +162,17 @@ class Run:
 
 
 def run_seed(
-    family: str, seed: int, *, bed: Bed | None = None, pauses: bool = True, blind: bool = False
+    family: str,
+    seed: int,
+    *,
+    bed: Bed | None = None,
+    pauses: bool = True,
+    blind: bool = False,
+    engine: bool = False,
 ) -> Result:
     """Run one seed of a family; raise what went wrong, with the world's report attached.
+
+    Nodes are the small reference dispatcher, which strains the store, or the real `engine`.
 
     Without `pauses` no node is ever frozen: there are errors and crashes, but no zombies. A `blind` run is
     judged from outside alone: ledger, log, the store's port, and whether it comes to rest.
@@ -166,15 +181,23 @@ def run_seed(
     scenario = FAMILIES[family](rng)
     plan = draw_plan(rng, scenario)
     plan = plan if pauses else plan.without(*PAUSES, Disaster.PAUSE, Disaster.BUSY)
-    return run_scenario(family, seed, scenario, plan, bed or shared_bed(), blind=blind)
+    return run_scenario(family, seed, scenario, plan, bed or shared_bed(), blind=blind, engine=engine)
 
 
 def run_scenario(
-    family: str, seed: int, scenario: Scenario, plan: FaultPlan, bed: Bed, *, blind: bool = False
+    family: str,
+    seed: int,
+    scenario: Scenario,
+    plan: FaultPlan,
+    bed: Bed,
+    *,
+    blind: bool = False,
+    engine: bool = False,
 ) -> Result:
     """Run a scenario under a plan."""
     with World(seed, plan) as world:
         run = prepare(world, scenario, bed, blind=blind)
+        run.engine = engine
         run.start()
         try:
             run.finish()
@@ -195,9 +218,9 @@ def run_scenario(
         )
 
 
-def command(family: str, seed: int) -> str:
+def command(family: str, seed: int, *, engine: bool = False) -> str:
     """Return what runs a seed again."""
-    return f"penstock sim --seed {seed} --family {family}"
+    return f"penstock sim --seed {seed} --family {family}{'' if engine else ' --reference'}"
 
 
 def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) -> Run:

@@ -1,0 +1,238 @@
+"""From settings to a running node: the only module that knows all the parts."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from penstock import __version__
+from penstock.api.app import make_app, make_metrics_app
+from penstock.api.server import listen, serve_on, url_of
+from penstock.client import Client
+from penstock.config.keys import masked
+from penstock.config.settings import Settings
+from penstock.domain.durations import parse_duration
+from penstock.errors import StoreUnavailable
+from penstock.observability import logs
+from penstock.observability.depths import Depths
+from penstock.observability.health import Health
+from penstock.observability.live import Live
+from penstock.observability.loop import watch_loop
+from penstock.observability.metrics import Metrics
+from penstock.observability.story import Story, keep_telling
+from penstock.observability.subscribers import emit_to
+from penstock.ports.clock import SystemClock
+from penstock.ports.events import Emit
+from penstock.ports.executor import Executor, ThreadExecutor
+from penstock.ports.store import Store
+from penstock.scheduler.ground import Ground
+from penstock.scheduler.node import Node, NodeOptions
+from penstock.scheduler.standby import RedisLease
+from penstock.scheduler.threads import Threads
+from penstock.sinks.open import make_open
+from penstock.stores.connect import connect
+from penstock.ui.pages import pages
+
+STORE_THREADS: Final = 6
+API_THREADS: Final = 4
+WEDGED_AFTER: Final = timedelta(minutes=2)
+WEDGED: Final = 70  # the exit code of a process whose event loop no longer turns
+WAIT_FOR_NEWS: Final = timedelta(seconds=2)
+_LOG: Final = logging.getLogger("penstock")
+
+
+# What runs beside the node until `over`: (the store, threads to call it on, stop, over).
+Companion = Callable[[Store, Executor, asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]]
+
+
+@dataclass(slots=True)
+class App:
+    """One process: a node, its HTTP server, its threads."""
+
+    settings: Settings
+    url: str
+    host: str
+    port: int
+    grace: timedelta = timedelta(seconds=30)
+    started: Callable[[str], None] = lambda _: None
+    companion: Companion | None = None
+    clock: SystemClock = field(default_factory=SystemClock)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    _pulse: float = 0.0
+    _broken: BaseException | None = None
+
+    async def run(self) -> None:
+        """Serve until a signal says stop; raise what broke the node."""
+        sock = listen(self.host, self.port)
+        store = connect(self.url, clock=self.clock.now)
+        executor = ThreadExecutor(STORE_THREADS, name="penstock-store")
+        api_threads = ThreadExecutor(API_THREADS, name="penstock-api")
+        try:
+            store.check_schema()
+            await self._serve(sock, store, executor, api_threads)
+        finally:
+            for closing in (executor, api_threads, store):
+                closing.close()
+        if self._broken is not None:
+            raise self._broken
+
+    async def _serve(
+        self, sock: socket.socket, store: Store, executor: ThreadExecutor, api_threads: ThreadExecutor
+    ) -> None:
+        live, health, story = Live(self.clock.monotonic), Health(), Story(_LOG, self.clock.monotonic)
+        registry = CollectorRegistry()
+        emit = emit_to(live, health, story, Metrics(registry, version=__version__))
+        registry.register(
+            Depths(store.counts, store.scout, now=self.clock.now, monotonic=self.clock.monotonic)
+        )
+        node = self._node(store, executor, emit, own=sock.getsockname()[:2])
+        client = Client(store, actor="api", clock=self.clock)
+        app = make_app(
+            client,
+            executor=api_threads,
+            health=health,
+            metrics=registry,
+            live=live,
+            clock=self.clock,
+            rng=Random(),  # noqa: S311 - spreads retries
+            version=__version__,
+            pages=pages(),
+        )
+        self._listen_for_signals()
+        http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
+        watchdog = threading.Thread(target=self._watch, name="penstock-watchdog", daemon=True)
+        watchdog.start()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(serve_on(app, sock, http_over))
+            tasks.create_task(self._metrics_server(client, api_threads, registry, http_over))
+            tasks.create_task(
+                watch_loop(partial(self._turned, live), monotonic=self.clock.monotonic, stop=http_over)
+            )
+            tasks.create_task(keep_telling(story, http_over))
+            threading.Thread(
+                target=_hear,
+                args=(store, asyncio.get_running_loop(), node.wake, self.stop),
+                name="penstock-wakeups",
+                daemon=True,
+            ).start()
+            if self.companion is not None:
+                tasks.create_task(self.companion(store, api_threads, self.stop, http_over))
+            self.started(url_of(sock))
+            await node.run()
+            http_over.set()
+
+    def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, *, own: tuple[str, int]) -> Node:
+        networks = self.settings["http.allow_networks"]
+        served = self.settings["lanes_served"]
+        open_sink = make_open(
+            self.settings.sinks(),
+            executor=executor,
+            clock=self.clock,
+            queue=store,
+            secrets=store,
+            allow_networks=networks if isinstance(networks, tuple) else (),
+            own_listeners=[own],
+            endpoint=str(self.settings["router.processing_endpoint"] or ""),
+            default_pool=str(self.settings["router.default_pool"]),
+            stream=sys.stdout,
+        )
+        ground = Ground(store, executor, self.clock, Random(), emit)  # noqa: S311 - spreads waits
+        threads = Threads(lambda: connect(self.url, clock=self.clock.now), self.clock, emit, self._break)
+        options = NodeOptions(
+            name=f"{socket.gethostname()}:{os.getpid()}",
+            store=str(masked("store", self.url)),
+            lanes=served if isinstance(served, tuple) else ("*",),
+            standby=bool(self.settings["standby.enabled"]),
+            grace=self.grace,
+        )
+        node = Node(ground, open_sink, threads, options, stop=self.stop, hurry=self.hurry)
+        if options.standby and self.settings["standby.redis_url"]:
+            node.standby = RedisLease(
+                str(self.settings["standby.redis_url"]),
+                key=str(self.settings["standby.lock_key"]),
+                ttl=parse_duration(self.settings["standby.ttl"]),
+                every=parse_duration(self.settings["standby.refresh"]),
+                token=f"{options.name}:{secrets.token_hex(8)}",
+                clock=self.clock,
+                emit=emit,
+            )
+        return node
+
+    async def _metrics_server(
+        self, client: Client, threads: ThreadExecutor, registry: CollectorRegistry, over: asyncio.Event
+    ) -> None:
+        port = self.settings["metrics_port"]
+        if isinstance(port, int):
+            app = make_metrics_app(client, executor=threads, metrics=registry)
+            await serve_on(app, listen(self.host, port), over)
+
+    def _listen_for_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        """The first signal asks, the second insists."""
+        if self.stop.is_set():
+            _LOG.warning("told to stop again: giving back what has not begun to be sent")
+            self.hurry.set()
+        else:
+            _LOG.info("stopping: finishing what is claimed, at most %s", self.grace)
+        self.stop.set()
+
+    def _break(self, error: BaseException) -> None:
+        _LOG.critical("a part of the node broke: %r", error)
+        self._broken = error
+        self.stop.set()
+        self.hurry.set()
+
+    def _turned(self, live: Live, late: float) -> None:
+        self._pulse = self.clock.monotonic()
+        live.loop_delayed(late)
+
+    def _watch(self) -> None:
+        """End the process if its event loop no longer turns: a wedged node must not look alive."""
+        pause = threading.Event()
+        while not pause.wait(1.0):
+            if self.clock.monotonic() - self._pulse > WEDGED_AFTER.total_seconds():
+                _LOG.critical("the event loop has not turned for %s: giving up", WEDGED_AFTER)
+                os._exit(WEDGED)
+
+
+def _hear(
+    store: Store, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], stop: asyncio.Event
+) -> None:
+    """Wait for news of the store and hand it to the loop; a connection that breaks is made again."""
+    wakeups = store.wakeups()
+    pause = threading.Event()
+    while wakeups is not None and not stop.is_set():
+        try:
+            if wakeups.wait(WAIT_FOR_NEWS) is not None:
+                loop.call_soon_threadsafe(wake)
+        except StoreUnavailable:
+            pause.wait(1.0)
+        except RuntimeError:  # the loop is closed
+            return
+
+
+def run(app: App) -> None:
+    """Run the process until it is told to stop."""
+    asyncio.run(app.run())
+
+
+def configure_logs(settings: Settings) -> None:
+    """Set up logging as the settings say."""
+    logs.configure(level=str(settings["log_level"]), form=str(settings["log_format"]), stream=sys.stderr)

@@ -1,0 +1,154 @@
+"""`penstock dev --demo`: believable traffic, and somebody to receive it.
+
+orders     strict order per customer; one customer's order is refused, and his group waits for an operator
+payments   a herd due at the next full minute, drained at the lane's rate
+sms        a provider that fails now and then, and asks to slow down
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from aiohttp import web
+
+from penstock.client import Client
+from penstock.domain.lanes import Lane, lane
+from penstock.errors import PenstockError
+from penstock.ports.clock import SystemClock
+from penstock.ports.executor import Executor
+from penstock.ports.store import Store
+
+CUSTOMERS: Final = ("acme", "birch", "corvus", "delta", "ember", "fjord", "gale", "harbor")
+BLOCKED: Final = "acme"
+HERD: Final = 300
+MOST_WAITING: Final = 5_000
+TICK_S: Final = 0.5
+
+
+def demo_lanes(base: str, provider: str) -> list[Lane]:
+    """Return the lanes of the demonstration, which send to the shop and to its sms provider."""
+    return [
+        lane("orders", sink="http", target=f"{base}/orders", mode="block_on_error", retry=["0s", "2s", "5s"]),
+        lane("payments", sink="http", target=f"{base}/payments", rate="20/s", retention="1d"),
+        lane("sms", sink="http", target=f"{provider}/sms", retry=["0s", "1s", "3s", "10s"], retention="1d"),
+    ]
+
+
+class Receiver:
+    """The other side: takes orders and payments, refuses one order, and is a flaky sms provider."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        app = web.Application()
+        app.router.add_post("/orders", self._order)
+        app.router.add_post("/payments", self._payment)
+        app.router.add_post("/sms", self._sms)
+        self._runner = web.AppRunner(app, access_log=None)
+
+    async def start(self) -> str:
+        """Listen on a free port of this machine; return the address."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port, *_ = self._runner.addresses[0]
+        return f"http://{host}:{port}"
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._runner.cleanup()
+
+    async def _order(self, request: web.Request) -> web.Response:
+        order = await request.json()
+        if order.get("sku") == "recalled":
+            return web.Response(status=422, text="sku is recalled: change the order or skip it")
+        return web.Response(status=200)
+
+    async def _payment(self, request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(status=202)
+
+    async def _sms(self, request: web.Request) -> web.Response:
+        await request.read()
+        roll = self._rng.random()
+        if roll < 0.02:
+            return web.Response(status=429, headers={"Retry-After": "2"})
+        if roll < 0.25:
+            return web.Response(status=503 if roll < 0.1 else 500, text="the provider is having a bad day")
+        return web.Response(status=200)
+
+
+async def demonstrate(store: Store, executor: Executor, stop: asyncio.Event, over: asyncio.Event) -> None:
+    """Receive, make the lanes, and enqueue until `stop`; receive until the node is `over`."""
+    rng, clock = Random(), SystemClock()  # noqa: S311 - it is a show
+    shop, provider = Receiver(rng), Receiver(rng)
+    try:
+        for each in demo_lanes(await shop.start(), await provider.start()):
+            await executor.run(partial(store.put_lane, each, actor="penstock dev --demo"))
+        client = Client(store, actor="demo", clock=clock)
+        await Traffic(client, executor, rng, clock.now).run(stop)
+        await over.wait()
+    finally:
+        await shop.close()
+        await provider.close()
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Enqueues what a small shop would."""
+
+    client: Client
+    executor: Executor
+    rng: Random
+    now: Callable[[], datetime]
+    _orders: int = 0
+    _herd_at: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Enqueue a little every moment, until told to stop; a store that is away is waited for."""
+        while not stop.is_set():
+            with suppress(PenstockError):
+                await self.executor.run(self._some)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await stop.wait()
+
+    def _some(self) -> None:
+        waiting = sum(n for (_, state), n in self.client.counts().items() if state.label == "pending")
+        if waiting > MOST_WAITING:  # the demonstration never fills a disk
+            return
+        jobs = [self._order() for _ in range(self.rng.randint(1, 4))]
+        jobs += [self._sms() for _ in range(self.rng.randint(0, 2))]
+        self.client.enqueue_many([*jobs, *self._payments()])
+
+    def _order(self) -> dict[str, Any]:
+        self._orders += 1
+        customer = self.rng.choice(CUSTOMERS)
+        refused = customer == BLOCKED and self._orders > 20
+        sku = "recalled" if refused else self.rng.choice(("lamp", "chair", "desk"))
+        payload = {"order": self._orders, "customer": customer, "sku": sku}
+        return {"lane": "orders", "group": customer, "tenant": customer, "payload": payload}
+
+    def _sms(self) -> dict[str, Any]:
+        number = f"+1555{self.rng.randint(0, 9999):04}"
+        return {"lane": "sms", "payload": {"to": number, "text": "Your parcel is on its way"}}
+
+    def _payments(self) -> list[dict[str, Any]]:
+        """Return a herd due at the next full minute, once per minute."""
+        minute = self.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
+        if minute <= self._herd_at:
+            return []
+        self._herd_at = minute
+        return [
+            {
+                "lane": "payments",
+                "run_at": minute,
+                "key": f"{minute:%H%M}-{number}-{self.rng.randint(0, 999_999)}",
+                "payload": {"iban": f"DE{number:020}", "amount": self.rng.randint(1, 900)},
+            }
+            for number in range(HERD)
+        ]

@@ -1,0 +1,97 @@
+"""What is in force now: lanes, pools, pauses, breakers; looked up every second, so no restart is needed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.lanes import Lane
+from penstock.domain.pools import Pool
+from penstock.ports.events import LaneChanged
+from penstock.ports.flow import Pause, Target
+from penstock.ports.sink import Sink
+from penstock.scheduler.ground import Ground
+from penstock.scheduler.plans import Plan, plan_of
+
+ALIVE: Final = timedelta(seconds=20)
+COUNT_NODES_EVERY_S: Final = 5.0
+SHORTEST_POLL: Final = timedelta(milliseconds=20)
+LONGEST_POLL: Final = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Board:
+    """The settings as of the last look."""
+
+    ground: Ground
+    served: tuple[str, ...] = ("*",)
+    changed: Callable[[str], None] = lambda _: None
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    pause: Pause | None = None
+    nodes: int = 1
+    poll: timedelta = timedelta(seconds=1)
+    ahead: dict[str, timedelta] = field(default_factory=dict)
+    _plans: dict[str, tuple[object, Plan]] = field(default_factory=dict)
+    _counted_at: float = float("-inf")
+
+    async def refresh(self) -> bool:
+        """Look at everything; a service's tick, so it says that there is no more to do."""
+        ground, store = self.ground, self.ground.store
+        before, stopped_before = self.lanes, self._stopped_pools()
+        lanes = await ground.call(store.lanes)
+        self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
+        self._read_times()
+        self.pools = await ground.call(store.pools)
+        self.targets = await ground.call(store.targets)
+        self.pause = await ground.call(store.store_pause)
+        if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
+            self._counted_at = ground.monotonic()
+            now, nodes = await ground.call(store.now), await ground.call(store.nodes)
+            self.nodes = max(1, sum(now - node.seen_at < ALIVE for node in nodes))
+        self._tell_changes(before, everything=stopped_before != self._stopped_pools())
+        for name in self._plans.keys() - self.lanes.keys():
+            del self._plans[name]
+        return False
+
+    def _stopped_pools(self) -> object:
+        return self.pause, [name for name, pool in self.pools.items() if pool.paused]
+
+    def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
+        """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
+        for name, lane in self.lanes.items():
+            if name in before and before[name].version != lane.version:
+                stopped = lane.paused or not lane["enabled"]
+                self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
+                self.changed(name)
+            elif everything:
+                self.changed(name)
+
+    def _read_times(self) -> None:
+        self.ahead = {name: parse_duration(lane["lookahead"]) for name, lane in self.lanes.items()}
+        polls = (parse_duration(lane["poll_interval"]) for lane in self.lanes.values())
+        self.poll = max(SHORTEST_POLL, min(polls, default=LONGEST_POLL))
+
+    def serves(self, lane: str) -> bool:
+        """Say whether this node is to dispatch the lane."""
+        return "*" in self.served or lane in self.served
+
+    def plan(self, lane: Lane, sink: Sink) -> Plan:
+        """Return the lane's plan, made anew when the lane, a pool or the sink changed."""
+        key = (lane.version, tuple(pool.version for pool in self.pools.values()), id(sink))
+        known = self._plans.get(lane.name)
+        if known is None or known[0] != key:
+            known = self._plans[lane.name] = (key, plan_of(lane, self.pools, sink))
+        return known[1]
+
+    def stopped(self, lane: Lane, now: datetime) -> bool:
+        """Say whether nothing of the lane may be claimed; `confirm` has the last word before a send."""
+        pool = self.pools.get(lane["pool"]) if lane["pool"] else None
+        return (
+            not lane["enabled"]
+            or lane.stopped(now)
+            or (pool is not None and pool.stopped(now))
+            or (self.pause is not None and not self.pause.over(now))
+        )

@@ -1,0 +1,102 @@
+"""Circuit breakers and slow-downs per target (scheme, host and port), shared by all nodes through the store.
+
+Calls that fail in a way that may pass count against their target; enough of them in a row open its breaker,
+and its jobs stay pending until it closes. After that one call at a time is let through: the first success
+closes the breaker. A target that asks to be left alone (429, Retry-After) is left alone for that long.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled
+from penstock.ports.events import TargetChanged
+from penstock.ports.flow import Target
+from penstock.scheduler.board import Board
+from penstock.scheduler.ground import Ground
+
+TRIP_AFTER: Final = 20
+OPEN_FOR: Final = timedelta(seconds=30)
+NOT_LONG: Final = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How calls to one target went since the store was last told."""
+
+    failed: int = 0
+    ok: int = 0
+    slow: timedelta = timedelta(0)
+
+
+@dataclass(slots=True)
+class Breakers:
+    """What this node knows of targets."""
+
+    ground: Ground
+    board: Board
+    trip_after: int = TRIP_AFTER
+    open_for: timedelta = OPEN_FOR
+    _tallies: dict[str, Tally] = field(default_factory=dict)
+    _trials: set[str] = field(default_factory=set)
+
+    def wait(self, target: str | None, now: datetime) -> timedelta | None:
+        """Return how long a job for this target has to wait, None = it may go."""
+        known = self.board.targets.get(target) if target else None
+        if known is None or target is None:
+            return None
+        if known.slow_until is not None and now < known.slow_until:
+            return known.slow_until - now
+        if known.state == "open" and known.until is not None and now < known.until:
+            return known.until - now
+        if known.state != "closed":
+            if target in self._trials:
+                return NOT_LONG
+            self._trials.add(target)
+        return None
+
+    def note(self, target: str | None, answer: object) -> None:
+        """Count how a call to a target went."""
+        if target is None:
+            return
+        self._trials.discard(target)
+        tally = self._tallies.setdefault(target, Tally())
+        match answer:
+            case Throttled(after=after):
+                tally.slow = max(tally.slow, after)
+            case Accepted() | Duplicate() | Rejected():
+                tally.ok, tally.failed = tally.ok + 1, 0
+            case _:
+                tally.failed, tally.ok = tally.failed + 1, 0
+
+    async def tell(self) -> bool:
+        """Tell the store what is worth knowing: failures, slow-downs, and the end of either."""
+        for target, tally in list(self._tallies.items()):
+            del self._tallies[target]
+            if not tally.failed and not tally.slow and target not in self.board.targets:
+                continue
+            before = self.board.targets.get(target)
+            known = await self.ground.call(
+                self.ground.store.mark_target,
+                target,
+                failed=tally.failed,
+                ok=tally.ok,
+                trip_after=self.trip_after,
+                open_for=self.open_for,
+                slow_for=tally.slow,
+            )
+            self._changed(target, before, known, tally.slow)
+        return False
+
+    def _changed(self, target: str, before: Target | None, known: Target, slow: timedelta) -> None:
+        if known.state == "closed" and known.slow_until is None:
+            self.board.targets.pop(target, None)
+        else:
+            self.board.targets[target] = known
+        was = before.state if before else "closed"
+        slows = known.slow_until is not None and (before is None or before.slow_until is None)
+        if was != known.state or slows:
+            wait = slow if slows else self.open_for if known.state == "open" else None
+            self.ground.emit(
+                TargetChanged(target=target, state=known.state, failures=known.failures, wait=wait)
+            )

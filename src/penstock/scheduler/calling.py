@@ -1,0 +1,72 @@
+"""One call of a sink: within its time, and with an answer for every message whatever goes wrong."""
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from penstock.domain.job import Claimed
+from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned
+from penstock.ports.events import LaneFailed, SinkFailed
+from penstock.ports.sink import Sink, SinkUnavailable
+from penstock.scheduler.deck import Deck
+from penstock.scheduler.plans import Plan
+from penstock.scheduler.verdicts import unanswered, verdict
+
+SINK_PAUSE: Final = timedelta(seconds=2)
+
+
+class Unknown(NamedTuple):
+    """Nobody knows what became of the message."""
+
+    error: str
+
+
+class NotCalled(NamedTuple):
+    """The sink could not be reached at all: nothing was sent."""
+
+    error: str
+
+
+Answer = Receipt | Unknown | NotCalled
+
+
+async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]) -> list[Answer]:
+    """Send a batch and return one answer per message."""
+    limit = plan.timeout.total_seconds()
+    try:
+        async with asyncio.timeout(limit):
+            receipts = await sink.send([plan.envelope(claimed) for claimed in batch])
+    except TimeoutError:
+        return [Unknown(f"no answer within {limit:g} s")] * len(batch)
+    except SinkUnavailable as error:
+        deck.ground.emit(SinkFailed(sink=plan.sink, error=str(error), pause=SINK_PAUSE))
+        return [NotCalled(f"sink {plan.sink}: {error}")] * len(batch)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not deck.hurry.is_set() or task is None:
+            raise
+        task.uncancel()  # we were told to wait no longer
+        return [Unknown("the node stopped while it was being sent")] * len(batch)
+    except Exception as error:  # noqa: BLE001 - a bug of one sink is not to hurt other lanes
+        text, trace = f"sink {plan.sink}: {error!r}", traceback.format_exc()
+        deck.ground.emit(LaneFailed(lane=plan.name, error=text, trace=trace, pause=timedelta(0)))
+        return [Unknown(f"{type(error).__name__}: {error}")] * len(batch)
+    if len(receipts) != len(batch):
+        return [Unknown(f"sink {plan.sink} gave {len(receipts)} receipts for {len(batch)}")] * len(batch)
+    return list(receipts)
+
+
+def outcome_of_answer(deck: Deck, plan: Plan, claimed: Claimed, answer: Answer) -> Outcome:
+    """Return what an answer means for its job."""
+    random = deck.ground.rng.random()
+    match answer:
+        case NotCalled(error=error):
+            return Returned(error, SINK_PAUSE * (1 + random))
+        case Unknown() if deck.hurry.is_set():
+            return Lapsed(hold=plan.hold)
+        case Unknown(error=error):
+            return unanswered(plan, claimed, error, random=random)
+        case _:
+            return verdict(plan, claimed, answer, random=random)

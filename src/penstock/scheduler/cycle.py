@@ -1,0 +1,174 @@
+"""One lane's share of a node: due → order → limit → claim, again and again while there is something to claim.
+
+A lane sleeps until somebody says it has work: the scout, a settle that freed a group, a limit that opened.
+A pass that got all it asked for runs again at once. A bug in one lane's pass backs off that lane only.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from penstock.domain.job import Claim
+from penstock.errors import StoreUnavailable
+from penstock.ports.events import Claimed, LaneFailed, StoreFailed
+from penstock.ports.flow import Work
+from penstock.ports.sink import Sink
+from penstock.ports.store import Ask
+from penstock.scheduler.deck import Deck
+from penstock.scheduler.flight import Flight
+from penstock.scheduler.limits import NOBODY
+from penstock.scheduler.plans import Plan
+
+NONE: Final = timedelta(0)
+FIRST_BACKOFF: Final = timedelta(seconds=1)
+LONGEST_BACKOFF: Final = timedelta(seconds=60)
+
+
+class LaneCycle:
+    """One lane on one node."""
+
+    def __init__(self, deck: Deck, name: str, tasks: asyncio.TaskGroup) -> None:
+        self.name = name
+        self._deck, self._tasks = deck, tasks
+        self._flights: set[Flight] = set()
+        self._wake = asyncio.Event()
+        self._jobs_at: datetime | None = None
+        self._groups_at: datetime | None = None
+        self._failures = 0
+
+    def notice(self, work: Work) -> None:
+        """Learn from the scout when there is something to do."""
+        self._jobs_at, self._groups_at = work
+        self._wake.set()
+
+    def poke(self, now: datetime) -> None:
+        """Learn that a group may be ready."""
+        self._groups_at = now
+        self._wake.set()
+
+    def look(self) -> None:
+        """Have every flight look again, and the lane too."""
+        self._wake.set()
+        for flight in self._flights:
+            flight.notice()
+
+    async def run(self) -> None:
+        """Serve the lane until the node stops."""
+        self._deck.limits.watch(self._wake)
+        try:
+            while not self._deck.stop.is_set():
+                await self._wake.wait()
+                self._wake.clear()
+                while await self._guarded_pass():
+                    if self._deck.stop.is_set():
+                        break
+        finally:
+            self._deck.limits.unwatch(self._wake)
+
+    async def _guarded_pass(self) -> bool:
+        try:
+            busy = await self.one_pass()
+        except StoreUnavailable as error:
+            self._failures += 1
+            self._deck.ground.emit(
+                StoreFailed(part=f"claim {self.name}", error=str(error), failures=self._failures)
+            )
+            await asyncio.sleep(min(5.0, 0.1 * 2 ** min(self._failures, 6)))
+            return True
+        except Exception as error:  # noqa: BLE001 - a bug here is this lane's trouble alone
+            self._failures += 1
+            pause = min(FIRST_BACKOFF * 2 ** min(self._failures - 1, 10), LONGEST_BACKOFF)
+            text, trace = repr(error), traceback.format_exc()
+            self._deck.ground.emit(LaneFailed(lane=self.name, error=text, trace=trace, pause=pause))
+            await asyncio.sleep(pause.total_seconds())
+            return True
+        self._failures = 0
+        return busy
+
+    async def one_pass(self) -> bool:
+        """Claim what is due and may go, then what will be due soon; say whether there may be more."""
+        deck, store = self._deck, self._deck.ground.store
+        lane = deck.board.lanes.get(self.name)
+        if lane is None or (self._jobs_at is None and self._groups_at is None):
+            deck.limits.forget(self.name, NOBODY)
+            return False
+        now = deck.time.now(deck.ground.monotonic())
+        if deck.board.stopped(lane, now) or not deck.may_dispatch():
+            return False
+        sink = await deck.outlets.get(lane["sink"])
+        if sink is None:
+            return False
+        plan = deck.board.plan(lane, sink)
+        room = min(deck.limits.room(plan), 2 * plan.batch - sum(flight.due for flight in self._flights))
+        soon = plan.batch - sum(flight.ahead for flight in self._flights)
+        more = False
+        if self._jobs_at is not None:
+            limit, ahead = self._share(self._jobs_at, now, plan, room=room, soon=soon)
+            got = await self._claim(store.claim, plan, sink, limit=limit, ahead=ahead)
+            more, self._jobs_at = self._next(got, limit, self._jobs_at)
+            room, soon = room - got, soon - got
+        if self._groups_at is not None:
+            limit, ahead = self._share(self._groups_at, now, plan, room=room, soon=soon)
+            limit = max(limit > 0, limit // plan.run)
+            got = await self._claim(store.claim_groups, plan, sink, limit=limit, ahead=ahead)
+            full, self._groups_at = self._next(got, limit, self._groups_at)
+            more = more or full
+        return more
+
+    def _share(
+        self, at: datetime, now: datetime, plan: Plan, *, room: int, soon: int
+    ) -> tuple[int, timedelta]:
+        """Return how many to claim and how far ahead: what is due comes before what will be."""
+        if at <= now:
+            return max(0, min(room, plan.batch)), NONE
+        return (max(0, min(soon, plan.batch)), plan.ahead) if at <= now + plan.ahead else (0, NONE)
+
+    def _next(self, got: int, limit: int, at: datetime) -> tuple[bool, datetime | None]:
+        """Return whether there is more to claim at once, and when there was something to do.
+
+        A claim that got less than it asked for has taken all there was: only the scout knows what is next.
+        """
+        if got < limit:
+            self._deck.look_again()
+            return False, None
+        return limit > 0, at
+
+    async def _claim(
+        self,
+        method: Callable[[Ask], Claim | None],
+        plan: Plan,
+        sink: Sink,
+        *,
+        limit: int,
+        ahead: timedelta,
+    ) -> int:
+        deck, ground = self._deck, self._deck.ground
+        if limit <= 0:
+            return 0
+        ask = Ask(lane=plan.name, node=deck.node, limit=limit, run=plan.run, lease=plan.lease, ahead=ahead)
+        started = ground.monotonic()
+        claim = await ground.call(method, ask)
+        if claim is None:
+            return 0
+        deck.holdings.take(claim.epoch, lease=plan.lease, started=started)
+        deck.time.learn(claim.claimed_at, at=ground.monotonic())
+        took = ground.monotonic() - started
+        ground.emit(
+            Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)
+        )
+        flight = Flight(deck, plan, sink, claim)
+        self._flights.add(flight)
+        self._tasks.create_task(self._carry(flight))
+        return len(claim.jobs)
+
+    async def _carry(self, flight: Flight) -> None:
+        try:
+            await flight.run()
+        except Exception as error:  # noqa: BLE001 - the claim is left to recovery, the node goes on
+            text, trace = repr(error), traceback.format_exc()
+            self._deck.ground.emit(LaneFailed(lane=self.name, error=text, trace=trace, pause=NONE))
+        finally:
+            self._flights.discard(flight)
+            self._wake.set()

@@ -1,0 +1,38 @@
+"""What all claims of a node share while they are in the air."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.scheduler.board import Board
+from penstock.scheduler.breakers import Breakers
+from penstock.scheduler.ground import Ground
+from penstock.scheduler.holding import Holdings
+from penstock.scheduler.limits import Limits
+from penstock.scheduler.outlets import Outlets
+from penstock.scheduler.timing import StoreTime
+
+
+@dataclass(slots=True)
+class Deck:
+    """The parts of one node.
+
+    `stop` = claim no more, finish or give back what is claimed; `hurry` = begin nothing more, wait for
+    nothing. `poke` says that a lane may have ready groups again, `look_again` calls the scout; a node on
+    standby may not dispatch.
+    """
+
+    ground: Ground
+    board: Board
+    outlets: Outlets
+    limits: Limits
+    breakers: Breakers
+    node: int = 0
+    holdings: Holdings = field(default_factory=Holdings)
+    time: StoreTime = field(default_factory=StoreTime)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    poke: Callable[[str], None] = lambda _: None
+    look_again: Callable[[], None] = lambda: None
+    may_dispatch: Callable[[], bool] = lambda: True
+    returned: int = 0

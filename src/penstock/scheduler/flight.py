@@ -1,0 +1,359 @@
+"""One claim from the store to its sink and back.
+
+Each job goes at its moment: due on the store's clock (never early), jitter added, its limits open. Just
+before a batch goes the store is asked once more (`confirm`): a cancel, a pause or a kill switch since the
+claim wins, and a claim that was taken over sends nothing more. Jobs of a run follow each other: the next one
+of a group goes when the one before it was taken, and nothing goes past a failure. What cannot go for a while
+is given back rather than kept: it costs nothing while it waits in the store.
+
+Whatever happens, every job of the claim gets exactly one outcome, or the claim is left to recovery.
+"""
+
+import asyncio
+import heapq
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import count
+from typing import Final
+
+from penstock.domain.job import Claim, Claimed
+from penstock.domain.outcomes import (
+    Dispatched,
+    Expired,
+    Held,
+    Outcome,
+    Returned,
+    Succeeded,
+)
+from penstock.errors import StoreUnavailable
+from penstock.ports.events import Called, LeaseLost
+from penstock.ports.flow import Confirmed
+from penstock.ports.sink import Sink
+from penstock.ports.store import Settled
+from penstock.scheduler.calling import call_sink, outcome_of_answer
+from penstock.scheduler.deck import Deck
+from penstock.scheduler.ground import wait_for
+from penstock.scheduler.plans import Plan, target_of
+from penstock.scheduler.settling import Settling
+from penstock.scheduler.verdicts import needs
+
+SLOT_S: Final = 0.005
+LONG: Final = timedelta(seconds=2)
+TOO_LONG_S: Final = 5.0
+
+
+class Flight:
+    """A claim in the air. `ahead` of its jobs are not due yet, `due` are and have no outcome."""
+
+    def __init__(self, deck: Deck, plan: Plan, sink: Sink, claim: Claim) -> None:
+        self._deck, self._plan, self._sink, self._claim = deck, plan, sink, claim
+        self._waiting: list[tuple[float, int, Claimed]] = []
+        self._numbers = count()
+        self._ready: list[Claimed] = []
+        self._ready_since: dict[int, float] = {}
+        self._behind: dict[str, deque[Claimed]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._next_slot = 0.0
+        self._marked = claim.sending
+        self._out: dict[int, Claimed] = {}
+        self._settling = Settling(deck, plan, claim, self._written)
+        self.undecided = len(claim.jobs)
+        self._line_up()
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs wait for their time."""
+        return len(self._waiting) + sum(map(len, self._behind.values()))
+
+    @property
+    def due(self) -> int:
+        """How many jobs are being sent or want to be."""
+        return self.undecided - self.ahead
+
+    async def run(self) -> None:
+        """Carry every job to its outcome and the outcomes to the store."""
+        deck, epoch = self._deck, self._claim.epoch
+        deck.limits.watch(self._news)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._settling.run())
+                await self._fly(tasks)
+        finally:
+            deck.limits.unwatch(self._news)
+            deck.limits.forget(self._plan.name, epoch)
+            deck.limits.release(self._plan, list(self._out.values()))
+            deck.holdings.drop(epoch)
+
+    def notice(self) -> None:
+        """Look again: the node was told to stop or to hurry."""
+        self._news.set()
+
+    # -- the order of things
+    def _line_up(self) -> None:
+        """Give each job its moment; of a run only the first, the others stand behind it."""
+        for claimed in self._claim.jobs:
+            group = claimed.job.grp
+            if self._claim.groups and group is not None and group in self._behind:
+                self._behind[group].append(claimed)
+            else:
+                self._wait(claimed)
+                if self._claim.groups and group is not None:
+                    self._behind[group] = deque()
+        self._behind = {group: rest for group, rest in self._behind.items() if rest}
+
+    def _wait(self, claimed: Claimed) -> None:
+        ground = self._deck.ground
+        moment = self._deck.time.moment(claimed.job.due_at, at=ground.monotonic())
+        if self._plan.jitter:
+            moment += ground.rng.random() * self._plan.jitter.total_seconds()
+        heapq.heappush(self._waiting, (moment, next(self._numbers), claimed))
+
+    async def _fly(self, tasks: asyncio.TaskGroup) -> None:
+        while self._waiting or self._ready or self._behind:
+            self._news.clear()
+            if self._settling.lost:
+                self._abandon()
+                break
+            if self._deck.hurry.is_set():
+                self._return_all("the node stops")
+                break
+            if self._deck.stop.is_set():
+                self._return_ahead("the node stops")
+            now = self._deck.ground.monotonic()
+            if self._stopped(now):
+                self._return_all("the lane was stopped")
+                break
+            self._take_due(now)
+            go: list[Claimed] = []
+            if self._ready:
+                go, self._ready = self._deck.limits.admit(self._plan, self._ready, who=self._claim.epoch)
+                self._return_hopeless(now)
+            if go:
+                await self._launch(go, tasks)
+            elif self._waiting or self._ready or self._behind:
+                await wait_for(self._news, self._pause(now))
+        while self._calls and not self._settling.lost:
+            self._news.clear()
+            if self._deck.hurry.is_set():
+                for call in self._calls:
+                    call.cancel()
+            await wait_for(self._news, 0.5)
+
+    def _stopped(self, now: float) -> bool:
+        """Say whether the lane was stopped since the claim, as far as we know: what waits must go back."""
+        board = self._deck.board
+        lane = board.lanes.get(self._plan.name)
+        return lane is not None and board.stopped(lane, self._deck.time.now(now))
+
+    def _take_due(self, now: float) -> None:
+        """Move those whose moment has come to the ready ones, a slot's worth at a time."""
+        if now < self._next_slot:
+            return
+        while self._waiting and self._waiting[0][0] <= now:
+            claimed = heapq.heappop(self._waiting)[2]
+            self._ready.append(claimed)
+            self._ready_since[claimed.job.arrival] = now
+
+    def _pause(self, now: float) -> float:
+        pause = 1.0
+        if self._waiting:
+            pause = min(pause, max(self._waiting[0][0], self._next_slot) - now)
+        return max(0.0, pause)
+
+    # -- before the call
+    async def _launch(self, go: list[Claimed], tasks: asyncio.TaskGroup) -> None:
+        deck, epoch = self._deck, self._claim.epoch
+        confirmed = await self._confirm()
+        if confirmed is None:  # the store is away: as long as the claim is trusted we ask again
+            deck.limits.refund(self._plan, go)
+            self._ready = go + self._ready
+            if not deck.holdings.trusts(epoch, deck.ground.monotonic()):
+                self._abandon()
+            return
+        if not confirmed.ours:
+            deck.limits.refund(self._plan, go)
+            self._abandon()
+            return
+        if confirmed.stopped is not None:
+            deck.limits.refund(self._plan, go)
+            self._ready = go + self._ready
+            self._return_all(confirmed.stopped)
+            return
+        sendable = self._weed(go, confirmed)
+        if sendable and not deck.holdings.trusts(epoch, deck.ground.monotonic(), needs=needs(self._plan)):
+            deck.limits.refund(self._plan, sendable)
+            self._give_back(sendable, "too little of the lease is left")
+            return
+        if sendable and not deck.limits.hold(self._plan, sendable):
+            deck.limits.refund(self._plan, sendable)
+            self._ready = sendable + self._ready
+            return
+        self._next_slot = deck.ground.monotonic() + SLOT_S
+        for start in range(0, len(sendable), self._sink.max_batch):
+            batch = sendable[start : start + self._sink.max_batch]
+            call = tasks.create_task(self._call(batch, confirmed))
+            self._calls.add(call)
+            call.add_done_callback(self._landed)
+
+    def _landed(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._news.set()
+
+    async def _confirm(self) -> Confirmed | None:
+        """Ask what has changed since the claim; work that must not repeat is marked before its first send."""
+        ground = self._deck.ground
+        try:
+            confirmed = await ground.call(ground.store.confirm, self._claim)
+            self._deck.time.learn(confirmed.now, at=ground.monotonic())
+            if self._plan.hold and not self._marked and confirmed.ours and confirmed.stopped is None:
+                self._marked = await ground.call(ground.store.mark_sending, self._claim.epoch)
+                return confirmed if self._marked else confirmed._replace(ours=False)
+        except StoreUnavailable:
+            await asyncio.sleep(0.05 + ground.rng.random() / 20)
+            return None
+        return confirmed
+
+    def _weed(self, go: Sequence[Claimed], confirmed: Confirmed) -> list[Claimed]:
+        """Return those that may be sent now; the others get their outcome, or wait again."""
+        outcomes: dict[int, Outcome] = {}
+        sendable, refused, early = [], [], []
+        for claimed in go:
+            job = claimed.job
+            if claimed.context is None:
+                outcomes[job.arrival] = Held("context_missing")
+            elif job.arrival in confirmed.asked:
+                outcomes[job.arrival] = Returned(f"{confirmed.asked[job.arrival]} was asked for")
+            elif (why := self._plan.missed(job, confirmed.now)) is not None:
+                outcomes[job.arrival] = Expired(why)
+            elif job.due_at > confirmed.now:  # the store's clock was set back
+                early.append(claimed)
+                continue
+            elif (wait := self._deck.breakers.wait(self._target(claimed), confirmed.now)) is not None:
+                after = wait * (1 + self._deck.ground.rng.random() / 10)
+                outcomes[job.arrival] = Returned(f"{self._target(claimed)} is left alone", after)
+            else:
+                sendable.append(claimed)
+                continue
+            refused.append(claimed)
+        self._deck.limits.refund(self._plan, [*refused, *early])
+        for claimed in early:
+            self._wait(claimed)
+        self._decide(outcomes)
+        for claimed in refused:
+            self._next_of_group(claimed, went=isinstance(outcomes[claimed.job.arrival], Expired))
+        return sendable
+
+    # -- the call
+    async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed) -> None:
+        ground, plan = self._deck.ground, self._plan
+        started = ground.monotonic()
+        answers = await call_sink(self._deck, plan, self._sink, batch)
+        took = ground.monotonic() - started
+        outcomes: dict[int, Outcome] = {}
+        for claimed, answer in zip(batch, answers, strict=True):
+            outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
+            self._deck.breakers.note(self._target(claimed), answer)
+        lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
+        kinds = Counter(type(answer).__name__.lower() for answer in answers)
+        ground.emit(
+            Called(lane=plan.name, sink=plan.sink, jobs=len(batch), outcomes=kinds, took=took, lag=lag)
+        )
+        self._finish(batch, outcomes)
+
+    def _finish(self, batch: Sequence[Claimed], outcomes: dict[int, Outcome]) -> None:
+        """Free what the calls occupied; a job that is out keeps its slot until that is on record."""
+        done, unsent = [], []
+        for claimed in batch:
+            match outcomes[claimed.job.arrival]:
+                case Dispatched():
+                    self._out[claimed.job.arrival] = claimed
+                case Returned():
+                    unsent.append(claimed)
+                case _:
+                    done.append(claimed)
+        self._deck.limits.refund(self._plan, unsent)
+        self._deck.limits.release(self._plan, done)
+        self._decide(outcomes)
+        for claimed in batch:
+            self._next_of_group(claimed, went=_taken(outcomes[claimed.job.arrival]))
+
+    def _next_of_group(self, claimed: Claimed, *, went: bool) -> None:
+        """Let the next job of a run go, or none of the rest."""
+        group = claimed.job.grp
+        if group is None or group not in self._behind:
+            return
+        if went:
+            self._wait(self._behind[group].popleft())
+            if not self._behind[group]:
+                del self._behind[group]
+        else:
+            self._give_back(self._behind.pop(group), "behind a failure in its group")
+
+    # -- giving back
+    def _return_hopeless(self, now: float) -> None:
+        """Give back what its limits keep for long: it comes back when it is its turn."""
+        places: Counter[object] = Counter()
+        keep: list[Claimed] = []
+        for claimed in self._ready:
+            key = self._plan.limits_of(claimed)[-1][:3]
+            places[key] += 1
+            wait = self._deck.limits.patience(self._plan, claimed, places[key])
+            if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
+                keep.append(claimed)
+                continue
+            spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
+            self._decide(
+                {claimed.job.arrival: Returned(f"limit of {'/'.join(filter(None, key))}", max(wait, spread))}
+            )
+            self._next_of_group(claimed, went=False)
+        self._ready = keep
+
+    def _return_ahead(self, why: str) -> None:
+        rest = [claimed for _, _, claimed in self._waiting]
+        self._waiting.clear()
+        self._give_back(rest, why)
+
+    def _return_all(self, why: str) -> None:
+        """Give back everything that is not being sent."""
+        self._return_ahead(why)
+        ready, self._ready = self._ready, []
+        self._give_back(ready, why)
+        behind, self._behind = self._behind, {}
+        for rest in behind.values():
+            self._give_back(rest, why)
+
+    def _give_back(self, jobs: Iterable[Claimed], why: str) -> None:
+        """Return jobs unsent, and with each what stands behind it."""
+        for claimed in jobs:
+            self._decide({claimed.job.arrival: Returned(why)})
+            self._next_of_group(claimed, went=False)
+
+    def _abandon(self) -> None:
+        """The claim is not ours any more: send nothing, write nothing, whoever has it now will."""
+        self._deck.ground.emit(LeaseLost(lane=self._plan.name, epoch=self._claim.epoch, jobs=self.undecided))
+        self._waiting.clear()
+        self._ready.clear()
+        self._behind.clear()
+        self._settling.abandon()
+
+    def _decide(self, outcomes: dict[int, Outcome]) -> None:
+        self.undecided -= len(outcomes)
+        self._settling.decide(outcomes)
+
+    def _written(self, settled: Settled) -> None:
+        gone = [
+            self._out.pop(arrival) for arrival in settled.applied | settled.refused if arrival in self._out
+        ]
+        self._deck.limits.release(self._plan, gone)
+        if self._claim.groups:
+            self._deck.poke(self._plan.name)
+
+    def _target(self, claimed: Claimed) -> str | None:
+        said = claimed.context.target if claimed.context else None
+        return target_of(said or self._plan.target)
+
+
+def _taken(outcome: Outcome) -> bool:
+    return isinstance(outcome, Dispatched | Succeeded)

@@ -1,0 +1,101 @@
+"""The claims a node holds, and for how long it may trust each.
+
+A claim is ours for sure until `trusted_until`, counted from the moment we *began* to ask (domain/leases.py):
+what cannot be begun before that is not sent. A heartbeat prolongs all claims three times per lease. It runs
+beside the event loop, on a connection of its own: a loop that is busy for a while loses nothing. A claim that
+the store no longer knows as ours is not trusted from that moment on.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.leases import renew_every, trusted, trusted_until
+from penstock.errors import NotFound, StoreUnavailable
+from penstock.ports.events import StoreBack, StoreFailed
+from penstock.scheduler.ground import Ground
+
+BEAT_EVERY: Final = timedelta(seconds=5)
+SHORTEST_WAIT: Final = timedelta(milliseconds=50)
+
+
+@dataclass(slots=True)
+class Held:
+    """One claim of ours."""
+
+    lease: timedelta
+    until: float
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Holdings:
+    """What a node holds; the loop and the heartbeat's thread both write it, one whole entry at a time."""
+
+    claims: dict[int, Held] = field(default_factory=dict)
+    note: str | None = None
+
+    def take(self, epoch: int, *, lease: timedelta, started: float) -> None:
+        """Note a claim that was asked for at `started`."""
+        self.claims[epoch] = Held(lease, trusted_until(started, lease))
+
+    def drop(self, epoch: int) -> None:
+        """Forget a claim that is settled or lost."""
+        self.claims.pop(epoch, None)
+
+    def trusts(self, epoch: int, now: float, *, needs: timedelta = timedelta(0)) -> bool:
+        """Say whether the claim is ours for at least that long."""
+        held = self.claims.get(epoch)
+        return held is not None and not held.lost and trusted(now, held.until, needs=needs)
+
+    def lose(self, epoch: int) -> None:
+        """Note that the store no longer knows the claim as ours."""
+        held = self.claims.get(epoch)
+        if held is not None:
+            self.claims[epoch] = Held(held.lease, held.until, lost=True)
+
+    async def renew(self, ground: Ground) -> None:
+        """Prolong every claim once; those the store does not name are lost."""
+        by_lease: dict[timedelta, list[int]] = {}
+        for epoch, held in sorted(self.claims.items()):
+            if not held.lost:
+                by_lease.setdefault(held.lease, []).append(epoch)
+        for lease, epochs in by_lease.items():
+            started = ground.monotonic()
+            ours = await ground.call(ground.store.renew, epochs, lease)
+            for epoch in epochs:
+                if epoch not in self.claims:
+                    continue
+                if epoch in ours:
+                    self.claims[epoch] = Held(lease, trusted_until(started, lease))
+                else:
+                    self.lose(epoch)
+
+    def pause(self) -> timedelta:
+        """Return how long the heartbeat may rest: a third of the shortest lease it has to renew."""
+        shortest = min((held.lease for held in list(self.claims.values())), default=BEAT_EVERY * 3)
+        return max(SHORTEST_WAIT, min(BEAT_EVERY, renew_every(shortest)))
+
+
+async def heartbeat(holdings: Holdings, node: int, ground: Ground) -> None:
+    """Say that the node is alive and renew what it holds, for ever."""
+    failures, last_beat, since = 0, -BEAT_EVERY.total_seconds(), 0.0
+    while True:
+        try:
+            await holdings.renew(ground)
+            if ground.monotonic() - last_beat >= BEAT_EVERY.total_seconds():
+                last_beat = ground.monotonic()
+                await ground.call(ground.store.beat, node, holdings.note)
+        except StoreUnavailable as error:
+            since = since if failures else ground.monotonic()
+            failures += 1
+            ground.emit(StoreFailed(part="heartbeat", error=str(error), failures=failures))
+        except NotFound:  # our row was cleaned away while we slept: leases are what counts
+            last_beat = ground.monotonic()
+        else:
+            if failures:
+                ground.emit(StoreBack(part="heartbeat", after=ground.monotonic() - since))
+            failures = 0
+        pause = holdings.pause() if not failures else min(holdings.pause(), timedelta(milliseconds=500))
+        await asyncio.sleep(pause.total_seconds())

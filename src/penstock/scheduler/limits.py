@@ -1,0 +1,342 @@
+"""Rates and in-flight limits over the whole cluster, as one node sees them.
+
+The store has the books (`Store.permit`, domain/rates.py); a node leases small slices and spends them without
+asking. A *token* pays for one call to a sink and is gone; a *slot* is occupied while a job is being sent,
+and for as long as it is out when somebody else will report. Jobs that wait say so (`admit`), one loop asks
+for all limits at once (`ask`), and whoever waits looks again when something changed.
+
+Lanes that share a pool get what there is by their weight. A lease that could not be renewed in time is worth
+nothing: then nothing new is sent. After a lost answer nobody knows what the slice was: it is given up whole.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from penstock.domain.job import Claimed
+from penstock.domain.leases import trusted_until
+from penstock.domain.rates import allowance, slice_size
+from penstock.domain.shares import divide
+from penstock.errors import StoreUnavailable
+from penstock.ports.flow import Grant, Limit, Need
+from penstock.scheduler.ground import Ground, wait_for
+from penstock.scheduler.plans import Plan
+
+TTL: Final = timedelta(seconds=5)
+SOONEST_S: Final = 0.002
+LATEST_S: Final = 0.25
+REPORT_S: Final = 0.02
+IDLE_S: Final = 1.0
+IN_SIGHT: Final = timedelta(seconds=1)
+NOBODY: Final = 0
+ALL: Final = 2**31 - 1
+UNLIMITED: Final = 2**31 - 1
+
+
+class Name(NamedTuple):
+    """What tells limits apart whatever their settings are now."""
+
+    scope: str
+    name: str
+    key: str
+
+
+@dataclass(slots=True)
+class Share:
+    """What this node holds of one limit."""
+
+    limit: Limit
+    tokens: int = 0
+    spent: int = 0
+    slots: int = 0
+    busy: int = 0
+    until: float = 0.0
+    wants: dict[tuple[str, int], int] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+    allowed: dict[str, int] = field(default_factory=dict)
+    owed: dict[str, float] = field(default_factory=dict)
+    next_token: float = 0.0
+    asked: int = 0
+    void: bool = False
+    quiet_since: float | None = None
+
+    def free(self, now: float) -> int:
+        """Return how many jobs may go now."""
+        if now >= self.until:
+            return 0
+        tokens = self.tokens if self.limit.rate is not None else UNLIMITED
+        slots = self.slots - self.busy if self.limit.max_in_flight is not None else UNLIMITED
+        return max(0, min(tokens, slots))
+
+    def wanted(self) -> int:
+        """Return how many jobs wait for this limit."""
+        return sum(self.wants.values())
+
+    def stale(self, now: float) -> bool:
+        """Say whether a lease that is in use should be renewed."""
+        return self.busy > 0 and now > self.until - TTL.total_seconds() / 2
+
+    def idle(self, now: float) -> bool:
+        """Say whether nobody has used or wanted it for a while."""
+        if self.busy or self.wants:
+            self.quiet_since = None
+        elif self.quiet_since is None:
+            self.quiet_since = now
+        return self.quiet_since is not None and now - self.quiet_since >= IDLE_S
+
+    def share_out(self, now: float) -> None:
+        """Divide what there is among the lanes that wait."""
+        lanes: dict[str, int] = {}
+        for (lane, _), number in self.wants.items():
+            lanes[lane] = lanes.get(lane, 0) + number
+        free = self.free(now)
+        several = len(lanes) > 1
+        self.allowed = divide(free, lanes, self.weights, self.owed) if several else {}
+
+    def allows(self, lane: str, now: float) -> int:
+        """Return how many more jobs of the lane may go now."""
+        free = self.free(now)
+        return min(free, self.allowed.get(lane, 0)) if self.allowed else free
+
+    def take(self, lane: str, jobs: int) -> None:
+        """Take what so many jobs need."""
+        if self.limit.rate is not None:
+            self.tokens -= jobs
+            self.spent += jobs
+        self.busy += jobs
+        if self.allowed:
+            self.allowed[lane] = self.allowed.get(lane, 0) - jobs
+
+
+class Limits:
+    """All limits of one node."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._shares: dict[Name, Share] = {}
+        self._waits: dict[tuple[str, int], list[Share]] = {}
+        self._waiters: set[asyncio.Event] = set()
+        self._wanted = asyncio.Event()
+        self.node = 0
+        self.nodes = 1
+
+    def admit(self, plan: Plan, jobs: Sequence[Claimed], *, who: int) -> tuple[list[Claimed], list[Claimed]]:
+        """Return the jobs that may go now, their tokens and slots taken, and those that must wait.
+
+        `who` tells callers of one lane apart: each says here what it waits for from now on.
+        """
+        self.forget(plan.name, who)
+        now = self._ground.monotonic()
+        shares: dict[int, Share] = {}  # by identity: hashing a limit for every job would cost more
+        free: dict[int, int] = {}
+        taken: Counter[int] = Counter()
+        wanted: Counter[int] = Counter()
+        go: list[Claimed] = []
+        wait: list[Claimed] = []
+        for claimed in jobs:
+            names = [id(limit) for limit in plan.limits_of(claimed)]
+            for name, limit in zip(names, plan.limits_of(claimed), strict=True):
+                if name not in shares:
+                    shares[name] = self._share(limit, plan)
+                    free[name] = shares[name].allows(plan.name, now)
+            may_go = all(free[name] > taken[name] for name in names)
+            (taken if may_go else wanted).update(names)
+            (go if may_go else wait).append(claimed)
+        for name, number in taken.items():
+            shares[name].take(plan.name, number)
+        for name, number in wanted.items():
+            self._want(shares[name], plan.name, who, now, jobs=number)
+        return go, wait
+
+    def _want(self, share: Share, lane: str, who: int, now: float, *, jobs: int) -> None:
+        """Note that jobs wait; what the store was not asked for yet it is asked for at once."""
+        share.wants[lane, who] = share.wants.get((lane, who), 0) + jobs
+        self._waits.setdefault((lane, who), []).append(share)
+        if share.wanted() > share.asked or now >= share.until:
+            self._wanted.set()
+
+    def hold(self, plan: Plan, jobs: Iterable[Claimed]) -> bool:
+        """Say whether what was taken for these jobs is still ours: the node may have slept since."""
+        now = self._ground.monotonic()
+        shares = (self._shares.get(_name(limit)) for claimed in jobs for limit in plan.limits_of(claimed))
+        return all(share is not None and now < share.until for share in shares)
+
+    def forget(self, lane: str, who: int) -> None:
+        """Note that nobody of that name waits any more."""
+        for share in self._waits.pop((lane, who), ()):
+            share.wants.pop((lane, who), None)
+
+    def release(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+        """Give back the slots of jobs that are no longer being sent; their tokens are spent."""
+        self._put_back(plan, jobs, tokens=False)
+
+    def refund(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+        """Give back tokens and slots of jobs for which no call was made."""
+        self._put_back(plan, jobs, tokens=True)
+
+    def _put_back(self, plan: Plan, jobs: Sequence[Claimed], *, tokens: bool) -> None:
+        now, waited_for = self._ground.monotonic(), False
+        counts = Counter(limit for claimed in jobs for limit in plan.limits_of(claimed))
+        for limit, number in counts.items():
+            share = self._shares.get(_name(limit))
+            if share is None:
+                continue
+            share.busy = max(0, share.busy - number)
+            if tokens and limit.rate is not None:
+                back = min(number, share.spent)
+                share.spent, share.tokens = share.spent - back, share.tokens + back
+            if share.wants:
+                share.share_out(now)
+                waited_for = True
+        if waited_for:
+            self._tell()
+
+    def room(self, plan: Plan) -> int:
+        """Return how many jobs of a lane are worth claiming, as far as its own limits go.
+
+        Slots that are free now; of tokens what a second brings. Zero also tells the loop to ask for more.
+        """
+        now = self._ground.monotonic()
+        self.forget(plan.name, NOBODY)
+        room = plan.batch
+        for limit in plan.limits:
+            share = self._share(limit, plan)
+            waiting = share.wanted()
+            if limit.rate is not None:
+                room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT) - waiting)
+            if limit.max_in_flight is not None:
+                free = share.slots - share.busy if now < share.until else 0
+                room = min(room, free - waiting)
+                if room < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
+                    self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
+        return max(0, room)
+
+    def patience(self, plan: Plan, claimed: Claimed, place: int) -> timedelta:
+        """Return how long the `place`-th of the jobs that wait for the same limit will wait, at least."""
+        longest = timedelta(0)
+        for limit in plan.limits_of(claimed):
+            if limit.rate is not None:
+                per_token = limit.rate.per / limit.rate.count
+                longest = max(longest, per_token * max(0, place - limit.burst) * self.nodes)
+        return longest
+
+    def next_tokens(self) -> dict[str, float]:
+        """Return when the limits that somebody waits for expect their next token, in monotonic seconds."""
+        return {
+            "/".join(part for part in name if part): share.next_token
+            for name, share in self._shares.items()
+            if share.wanted() and share.next_token
+        }
+
+    def watch(self, waiter: asyncio.Event) -> None:
+        """Set the event whenever there may be more than before."""
+        self._waiters.add(waiter)
+
+    def unwatch(self, waiter: asyncio.Event) -> None:
+        """Do not set it any more."""
+        self._waiters.discard(waiter)
+
+    def call(self) -> None:
+        """Have the loop look again."""
+        self._wanted.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Ask the store for what is wanted, and bring back what is not, until told to stop."""
+        while not stop.is_set():
+            self._wanted.clear()
+            shares = self._to_ask()
+            if shares:
+                await self.ask(shares)
+            await wait_for(self._wanted, self._pause())
+
+    async def ask(self, shares: Sequence[Share]) -> None:
+        """Make one call for all of these."""
+        needs = [self._need(share) for share in shares]
+        for share in shares:
+            share.asked = share.wanted()
+        started = self._ground.monotonic()
+        try:
+            grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
+        except StoreUnavailable:
+            for share in shares:  # nobody knows what we hold: nothing, then
+                share.void, share.tokens, share.allowed = True, 0, {}
+            await asyncio.sleep(0.1)
+            return
+        for share, need, grant in zip(shares, needs, grants, strict=True):
+            self._granted(share, need, grant, started)
+        self._tell()
+
+    def _granted(self, share: Share, need: Need, grant: Grant, started: float) -> None:
+        now = self._ground.monotonic()
+        share.void = False
+        share.spent = max(0, share.spent - need.spent)
+        share.tokens = max(0, grant.tokens - share.spent)
+        share.slots = grant.slots
+        share.until = trusted_until(started, TTL)
+        share.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
+        share.share_out(now)
+
+    def _need(self, share: Share) -> Need:
+        limit, wanted = share.limit, share.wanted()
+        spent = ALL if share.void else share.spent
+        tokens = min(wanted, self._slice(limit)) if limit.rate is not None else 0
+        slots = min(share.busy + wanted, max(share.busy, self._fair(limit))) if limit.max_in_flight else 0
+        return Need(limit, tokens=tokens, spent=spent, slots=slots, busy=share.busy)
+
+    def _to_ask(self) -> list[Share]:
+        """Return the limits there is something to say about, and forget those that nobody uses."""
+        now = self._ground.monotonic()
+        found = []
+        for name, share in list(self._shares.items()):
+            idle = share.idle(now)
+            unmet = share.wanted() > share.free(now) or share.spent or share.stale(now)
+            if unmet or (idle and (share.tokens or share.slots)):
+                found.append(share)
+            elif idle:
+                del self._shares[name]
+        return found
+
+    def _pause(self) -> float:
+        """Return how long to wait before asking again: until a slice's worth of tokens should be there."""
+        now, pause = self._ground.monotonic(), IDLE_S
+        for share in self._shares.values():
+            if share.spent:
+                pause = min(pause, REPORT_S)
+            if share.busy:
+                pause = min(pause, TTL.total_seconds() / 3)
+            if share.wanted() <= share.free(now):
+                continue
+            pause = min(pause, LATEST_S)
+            if share.limit.rate is not None:
+                rate = share.limit.rate.count / share.limit.rate.per.total_seconds()
+                slice_s = 0.5 * self._slice(share.limit) * self.nodes / rate
+                pause = min(pause, max(SOONEST_S, slice_s, share.next_token - now))
+        return pause
+
+    def _slice(self, limit: Limit) -> int:
+        return slice_size(limit.rate, limit.burst, nodes=self.nodes, ttl=TTL) if limit.rate else 0
+
+    def _fair(self, limit: Limit) -> int:
+        return math.ceil((limit.max_in_flight or 0) / self.nodes)
+
+    def _share(self, limit: Limit, plan: Plan) -> Share:
+        name = _name(limit)
+        share = self._shares.get(name)
+        if share is None:
+            share = self._shares[name] = Share(limit)
+        elif share.limit != limit:  # changed at run time
+            share.limit = limit
+        share.weights[plan.name] = plan.weight
+        return share
+
+    def _tell(self) -> None:
+        for waiter in self._waiters:
+            waiter.set()
+
+
+def _name(limit: Limit) -> Name:
+    return Name(limit.scope, limit.name, limit.key)

@@ -1,0 +1,235 @@
+"""One running node: all its parts, how they start together and how they stop.
+
+    scout ──▶ lane cycles ──▶ flights ──▶ sinks          heartbeat (a thread of its own): renews what is held
+      ▲          │  limits, board, breakers              leader ──▶ recovery, expiry, housekeeping
+      └── wake-ups                                       (only while its term is trusted)
+
+Stopping has two phases. `stop` asks: nothing more is claimed, what is not due yet is given back, what is due
+is sent. After the grace period, or when asked again, `hurry` insists: what has not begun to be sent is given
+back, what is being sent is left as unknown, and the node ends.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.leases import Term
+from penstock.errors import StoreUnavailable, TermOver
+from penstock.ports.events import NodeStarted, NodeStopped, StoreFailed
+from penstock.ports.flow import Work
+from penstock.ports.sink import OpenSink
+from penstock.scheduler import housekeeping
+from penstock.scheduler.board import Board
+from penstock.scheduler.breakers import OPEN_FOR, TRIP_AFTER, Breakers
+from penstock.scheduler.cycle import LaneCycle
+from penstock.scheduler.deck import Deck
+from penstock.scheduler.ground import Beside, Ground, wait_for
+from penstock.scheduler.holding import heartbeat
+from penstock.scheduler.leader import Leader
+from penstock.scheduler.limits import Limits
+from penstock.scheduler.outlets import Outlets
+from penstock.scheduler.recovery import Recovery
+from penstock.scheduler.scouting import Scout
+from penstock.scheduler.service import run_service
+from penstock.scheduler.standby import Standby
+
+BOARD_EVERY: Final = timedelta(milliseconds=500)
+TELL_EVERY: Final = timedelta(milliseconds=200)
+LOOK_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """What a node is told; the defaults are those of production."""
+
+    name: str = "node"
+    store: str = ""
+    lanes: tuple[str, ...] = ("*",)
+    standby: bool = False
+    grace: timedelta = timedelta(seconds=30)
+    leader_ttl: timedelta = timedelta(seconds=15)
+    leader_every: timedelta = timedelta(seconds=5)
+    recover_every: timedelta = timedelta(seconds=5)
+    expire_every: timedelta = housekeeping.EXPIRE_EVERY
+    housekeep_every: timedelta = housekeeping.EVERY
+    trip_after: int = TRIP_AFTER
+    open_for: timedelta = OPEN_FOR
+
+
+@dataclass(slots=True)
+class Node:
+    """One node. `run` serves until `stop` is set; set `hurry` to make it end at once."""
+
+    ground: Ground
+    open_sink: OpenSink
+    beside: Beside
+    options: NodeOptions = field(default_factory=NodeOptions)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    standby: Standby | None = None
+    deck: Deck = field(init=False)
+    leader: Leader = field(init=False)
+    scout: Scout = field(init=False)
+    _cycles: dict[str, LaneCycle] = field(default_factory=dict)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        ground, board = self.ground, Board(self.ground, self.options.lanes, changed=self._changed)
+        self.leader = Leader(ground, ttl=self.options.leader_ttl)
+        self.deck = Deck(
+            ground,
+            board,
+            Outlets(ground, self.open_sink),
+            Limits(ground),
+            Breakers(ground, board, self.options.trip_after, self.options.open_for),
+            poke=self._poke,
+            look_again=self.wake,
+            may_dispatch=self._may_dispatch,
+        )
+        self.scout = Scout(self.deck, self._found)
+
+    async def run(self) -> None:
+        """Serve until told to stop, then give back or finish what is claimed."""
+        await self._register()
+        heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, self.deck.node, ground))
+        self.ground.emit(NodeStarted(node=self.deck.node, name=self.options.name, store=self.options.store))
+        async with asyncio.TaskGroup() as services:
+            self._start_services(services)
+            async with asyncio.TaskGroup() as lanes:
+                services.create_task(self._watch_lanes(lanes))
+                await self.stop.wait()
+                self._tell_lanes(self.deck.stop)
+                services.create_task(self._insist())
+            await self.leader.resign()
+            if self.standby is not None:
+                await self.standby.resign()
+            self._over.set()
+            self.scout.call()
+            self.deck.limits.call()
+        heart.stop()
+        await self.deck.outlets.close()
+        self.ground.emit(NodeStopped(node=self.deck.node, returned=self.deck.returned))
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self.scout.call()
+
+    # -- starting
+    async def _register(self) -> None:
+        """Get a number and a first look at the settings; a store that is away is waited for."""
+        failures = 0
+        while not self.stop.is_set():
+            try:
+                self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
+                await self.deck.board.refresh()
+                break
+            except StoreUnavailable as error:
+                failures += 1
+                self.ground.emit(StoreFailed(part="start", error=str(error), failures=failures))
+                await wait_for(self.stop, min(5.0, 0.2 * failures))
+        self.leader.node = self.deck.limits.node = self.deck.node
+
+    def _start_services(self, tasks: asyncio.TaskGroup) -> None:
+        ground, over, options = self.ground, self._over, self.options
+        services = {
+            "scout": (self.scout.tick, timedelta(0)),
+            "breakers": (self.deck.breakers.tell, TELL_EVERY),
+            "leader": (self.leader.tick, options.leader_every),
+            "recovery": (self._recover, options.recover_every),
+            "expiry": (self._expire, options.expire_every),
+            "housekeeping": (self._housekeep, options.housekeep_every),
+        }
+        if self.standby is not None:
+            services["standby"] = (self.standby.tick, self.standby.every)
+        for name, (tick, every) in services.items():
+            tasks.create_task(run_service(name, tick, every=every, ground=ground, stop=over))
+        tasks.create_task(self.deck.limits.run(over))
+
+    async def _watch_lanes(self, lanes: asyncio.TaskGroup) -> None:
+        """Keep the board up to date, and a cycle running for every lane there is."""
+
+        async def tick() -> bool:
+            await self.deck.board.refresh()
+            self._serve(lanes)
+            return False
+
+        self._serve(lanes)
+        await run_service("board", tick, every=BOARD_EVERY, ground=self.ground, stop=self.deck.stop)
+        await run_service(
+            "board", self.deck.board.refresh, every=BOARD_EVERY, ground=self.ground, stop=self._over
+        )
+
+    def _serve(self, lanes: asyncio.TaskGroup) -> None:
+        self.deck.limits.nodes = self.deck.board.nodes
+        self.deck.holdings.note = self._note()
+        if self.deck.stop.is_set():
+            return
+        for name in self.deck.board.lanes.keys() - self._cycles.keys():
+            cycle = self._cycles[name] = LaneCycle(self.deck, name, lanes)
+            lanes.create_task(cycle.run())
+
+    def _note(self) -> str:
+        """Return what this node knows that explains why jobs wait."""
+        now = self.ground.monotonic()
+        here = self.ground.clock.now()
+        limits = {
+            name: (here + timedelta(seconds=at - now)).isoformat()
+            for name, at in self.deck.limits.next_tokens().items()
+        }
+        return json.dumps(
+            {"lanes": list(self.options.lanes), "sinks": self.deck.outlets.errors(), "limits": limits}
+        )
+
+    # -- running
+    def _may_dispatch(self) -> bool:
+        """Say whether this node claims: always, or on standby only while it holds the lease for that."""
+        return not self.options.standby or (self.standby or self.leader).leads()
+
+    def _found(self, work: Mapping[str, Work]) -> None:
+        for name, what in work.items():
+            if name in self._cycles:
+                self._cycles[name].notice(what)
+
+    def _changed(self, lane: str) -> None:
+        if lane in self._cycles:
+            self._cycles[lane].look()
+
+    def _poke(self, lane: str) -> None:
+        if lane in self._cycles and self.deck.time.known:
+            self._cycles[lane].poke(self.deck.time.now(self.ground.monotonic()))
+
+    async def _recover(self) -> bool:
+        return await self._as_leader(Recovery(self.deck).tick)
+
+    async def _expire(self) -> bool:
+        return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).expire)
+
+    async def _housekeep(self) -> bool:
+        return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).round)
+
+    async def _as_leader(self, chore: Callable[[Term], Awaitable[bool | None]]) -> bool:
+        """Do a chore if this node leads; a term that ended meanwhile is no error."""
+        term = self.leader.term
+        if term is None:
+            return False
+        try:
+            return bool(await chore(term))
+        except TermOver:
+            return False
+
+    # -- stopping
+    async def _insist(self) -> None:
+        """Wait for what is being sent as long as the grace period lasts, then no longer."""
+        until = self.ground.monotonic() + self.options.grace.total_seconds()
+        while not self._over.is_set() and not self.hurry.is_set() and self.ground.monotonic() < until:
+            await wait_for(self.hurry, LOOK_S)
+        if not self._over.is_set():
+            self._tell_lanes(self.deck.hurry)
+
+    def _tell_lanes(self, phase: asyncio.Event) -> None:
+        phase.set()
+        for cycle in self._cycles.values():
+            cycle.look()

@@ -1,0 +1,67 @@
+"""The sinks a node has open. One that cannot be opened never stops the node: its lanes wait."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from penstock.ports.events import SinkFailed
+from penstock.ports.sink import OpenSink, Sink
+from penstock.scheduler.ground import Ground
+
+FIRST_PAUSE: Final = timedelta(seconds=1)
+LONGEST_PAUSE: Final = timedelta(seconds=60)
+
+
+@dataclass(slots=True)
+class Failure:
+    """Why a sink is closed, and when it is tried again."""
+
+    error: str
+    failures: int
+    again_at: float
+
+
+@dataclass(slots=True)
+class Outlets:
+    """Sinks by name."""
+
+    ground: Ground
+    open: OpenSink
+    _sinks: dict[str, Sink] = field(default_factory=dict)
+    _failures: dict[str, Failure] = field(default_factory=dict)
+    _opening: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def get(self, name: str) -> Sink | None:
+        """Return the sink; None while it cannot be opened."""
+        async with self._opening.setdefault(name, asyncio.Lock()):  # two lanes share one connection
+            return self._sinks.get(name) or await self._open(name)
+
+    async def _open(self, name: str) -> Sink | None:
+        failure = self._failures.get(name)
+        if failure is not None and self.ground.monotonic() < failure.again_at:
+            return None
+        try:
+            sink = self._sinks[name] = await self.open(name)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a sink is its lanes' trouble alone
+            self._fail(name, f"{error}" or type(error).__name__)
+            return None
+        self._failures.pop(name, None)
+        return sink
+
+    def _fail(self, name: str, error: str) -> None:
+        failures = self._failures[name].failures + 1 if name in self._failures else 1
+        pause = min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
+        again_at = self.ground.monotonic() + self.ground.spread(pause)
+        self._failures[name] = Failure(error, failures, again_at)
+        self.ground.emit(SinkFailed(sink=name, error=error, pause=pause))
+
+    def errors(self) -> dict[str, str]:
+        """Return why sinks are closed, by name."""
+        return {name: failure.error for name, failure in self._failures.items()}
+
+    async def close(self) -> None:
+        """Close every sink."""
+        for sink in self._sinks.values():
+            await sink.close()
+        self._sinks.clear()

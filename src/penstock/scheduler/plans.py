@@ -1,0 +1,197 @@
+"""A lane's settings as the engine uses them: read once per version, not once per job."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Claimed, Live
+from penstock.domain.lanes import Lane
+from penstock.domain.ordering import Mode
+from penstock.domain.outcomes import Policy
+from penstock.domain.pools import Pool
+from penstock.domain.rates import Rate, default_burst, parse_rate
+from penstock.domain.retry import RetrySchedule
+from penstock.ports.flow import Limit
+from penstock.ports.sink import Envelope, Sink
+
+RUN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One version of a lane, with the sink it goes to."""
+
+    lane: Lane
+    name: str
+    sink: str
+    batch: int
+    run: int
+    lease: timedelta
+    timeout: timedelta
+    poll: timedelta
+    ahead: timedelta
+    jitter: timedelta
+    heartbeat: timedelta
+    skip_after: timedelta | None
+    policy: Policy
+    hold: bool
+    weight: int
+    max_in_flight: int
+    max_recoveries: int
+    retry_on: tuple[str, ...]
+    give_up_on: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    format: str
+    reported: bool
+    pools: dict[str, Pool]
+    pool: str | None
+    target: str | None
+    queue: str | None
+    _limits: dict[tuple[str, str], tuple[Limit, ...]] = field(default_factory=dict)
+
+    def limits_of(self, claimed: Claimed) -> tuple[Limit, ...]:
+        """Return every limit a job counts against: its lane's, and its pool's (or one key of it)."""
+        name = (claimed.context.pool if claimed.context else None) or self.pool
+        if name is None or name not in self.pools:
+            return self.limits
+        pool = self.pools[name]
+        where = (name, key_of(pool, self, claimed) if pool.key else "")
+        if where not in self._limits:
+            self._limits[where] = (*self.limits, *pool_limit(pool, where[1]))
+        return self._limits[where]
+
+    def slot_of(self, claimed: Claimed) -> str | None:
+        """Return what the job's row is to say about the pool it occupies while it is out."""
+        limit = next((limit for limit in self.limits_of(claimed) if limit.scope == "pool"), None)
+        if limit is None or limit.max_in_flight is None:
+            return None
+        return f"{limit.name}/{limit.key}" if limit.key else limit.name
+
+    def envelope(self, claimed: Claimed) -> Envelope:
+        """Return the message a job becomes."""
+        job, said = claimed
+        if said is None:
+            raise LookupError(f"job {job.arrival} has no context")  # such a job is held, never sent
+        return Envelope(
+            id=said.id,
+            number=job.current_send,
+            lane=self.name,
+            attempt=job.attempt + 1,
+            payload=said.payload,
+            target=said.target or self.target,
+            group=job.grp if job.grp is not None else said.message_group,
+            sequence=said.sequence,
+            tenant=job.tenant,
+            key=said.key,
+            pool=said.pool or self.pool,
+            headers=said.headers,
+            event=said.event,
+            entity=said.entity,
+            version=said.version,
+            correlation=said.correlation,
+            queue=self.queue,
+            format=self.format,
+            run_at=said.run_at,
+            finish_by=said.finish_by,
+            created_at=said.created_at,
+            mode=Mode(job.mode).label,
+            batch=job.epoch,
+        )
+
+    def missed(self, job: Live, now: datetime) -> str | None:
+        """Say why a job is no longer to be sent at this time, None = it is."""
+        if job.start_by is not None and now > job.start_by:
+            return "start_by has passed"
+        if self.skip_after is not None and not job.attempt and now > job.due_at + self.skip_after:
+            return f"later than misfire = {self.lane['misfire']} allows"
+        return None
+
+
+def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
+    """Read a lane's settings; what it does not say, its sink's kind says."""
+    reported = (lane["complete_on"] or sink.complete_on) == "reported"
+    passes = lane["hold_until"] == "sent" and sink.keeps_order
+    misfire = lane["misfire"]
+    return Plan(
+        lane=lane,
+        name=lane.name,
+        sink=lane["sink"],
+        batch=lane["batch_size"],
+        run=RUN if passes else 1,
+        lease=parse_duration(lane["lease"]),
+        timeout=parse_duration(lane["timeout"]),
+        poll=parse_duration(lane["poll_interval"]),
+        ahead=parse_duration(lane["lookahead"]),
+        jitter=parse_duration(lane["jitter"]),
+        heartbeat=parse_duration(lane["heartbeat"]),
+        skip_after=parse_duration(misfire[len("skip_after(") : -1]) if misfire != "send_now" else None,
+        policy=Policy(
+            RetrySchedule.from_text(lane["retry"]),
+            ack=parse_duration(lane["ack_timeout"]) if reported else None,
+            passes=passes and reported,
+        ),
+        hold=lane["on_unknown"] == "hold",
+        weight=lane["weight"],
+        max_in_flight=lane["max_in_flight"],
+        max_recoveries=lane["max_recoveries"],
+        retry_on=_words(lane["retry_on"]),
+        give_up_on=_words(lane["give_up_on"]),
+        limits=lane_limits(lane),
+        format=lane["format"] or sink.format,
+        reported=reported,
+        pools=pools,
+        pool=lane["pool"],
+        target=lane["target"],
+        queue=lane["queue"],
+    )
+
+
+def lane_limits(lane: Lane) -> tuple[Limit, ...]:
+    """Return the limits of the lane itself."""
+    rate = _rate(lane["rate"])
+    burst = default_burst(rate) if rate else 1
+    return (Limit("lane", lane.name, "", rate, burst, lane["max_in_flight"]),)
+
+
+def pool_limit(pool: Pool, key: str) -> tuple[Limit, ...]:
+    """Return the limit of one key of a pool; none when the pool limits nothing."""
+    if pool.rate is None and pool.max_in_flight is None:
+        return ()
+    rate = _rate(pool.rate)
+    burst = pool.burst or (default_burst(rate) if rate else 1)
+    return (Limit("pool", pool.name, key, rate, burst, pool.max_in_flight),)
+
+
+@lru_cache(maxsize=4096)
+def target_of(url: str | None) -> str | None:
+    """Return scheme, host and port: what breakers and limits per target go by."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
+
+
+def key_of(pool: Pool, plan: Plan, claimed: Claimed) -> str:
+    """Return what of a job its pool's limit goes by."""
+    match pool.key:
+        case "tenant":
+            return claimed.job.tenant or ""
+        case "group":
+            return f"{plan.name}/{claimed.job.grp or ''}"
+        case "target":
+            said = claimed.context.target if claimed.context else None
+            return target_of(said or plan.target) or ""
+        case _:
+            return ""
+
+
+@cache
+def _rate(text: str | None) -> Rate | None:
+    return parse_rate(text) if text else None
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip().lower() for word in (text or "").split(",") if word.strip())
