@@ -167,8 +167,9 @@ def _failure(url: URL, error: Exception) -> Receipt:
 
 def _said(error: BaseException) -> str:
     """Return the system's own words where there are some: what libraries say instead is for themselves."""
-    if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno > 0:
-        return os.strerror(error.errno)
+    number = error.errno if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
+    if number is not None and number > 0:
+        return os.strerror(number)
     return shown(str(getattr(error, "strerror", None) or error) or type(error).__name__, 300)
 
 
@@ -177,39 +178,45 @@ async def open_http(
 ) -> HttpSink:
     """Open a pool of connections to any targets that may be called."""
     known_only(options, "url", "authorization", "header_prefix", "connect_timeout", "ca_file")
+    target, ca_file = text(options, "url"), text(options, "ca_file")
+    connect = duration(options, "connect_timeout", CONNECT_TIMEOUT)
     try:
         prefix = check_prefix(text(options, "header_prefix") or EVENT_PREFIX)
         authorization = check_value(text(options, "authorization") or "") or None
     except ValueError as error:
         raise InvalidSetting("header_prefix or authorization", str(error)) from None
     guard = Guard(allow=networks(supplies.allow_networks), own_listeners=supplies.own_listeners)
-    ca_file = text(options, "ca_file")
+    keys: Keys = no_keys
+    if supplies.secrets is not None:
+        keys = WebhookKeys(supplies.secrets, executor=supplies.executor, clock=supplies.clock)
+    context = await supplies.executor.run(lambda: _context(ca_file))
+    return HttpSink(
+        _session(guard, resolver or aiohttp.ThreadedResolver(), context, connect),
+        writer=supplies.writer("http", format=HttpSink.format, prefix=prefix),
+        clock=supplies.clock,
+        keys=keys,
+        target=target,
+        authorization=authorization,
+    )
+
+
+def _session(
+    guard: Guard, resolver: AbstractResolver, context: ssl.SSLContext, connect: timedelta
+) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,  # the engine bounds what is in flight
         keepalive_timeout=KEEP_ALIVE_S,
         ttl_dns_cache=DNS_FRESH_FOR_S,
-        resolver=GuardedResolver(resolver or aiohttp.ThreadedResolver(), guard),
+        resolver=GuardedResolver(resolver, guard),
         socket_factory=guard.make_socket,
-        ssl=await supplies.executor.run(lambda: _context(ca_file)),
+        ssl=context,
     )
-    connect = duration(options, "connect_timeout", CONNECT_TIMEOUT)
-    session = aiohttp.ClientSession(
+    return aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect.total_seconds()),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
-    )
-    keys: Keys = no_keys
-    if supplies.secrets is not None:
-        keys = WebhookKeys(supplies.secrets, executor=supplies.executor, clock=supplies.clock)
-    return HttpSink(
-        session,
-        writer=supplies.writer("http", format=HttpSink.format, prefix=prefix),
-        clock=supplies.clock,
-        keys=keys,
-        target=text(options, "url"),
-        authorization=authorization,
     )
 
 
