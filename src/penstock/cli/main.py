@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Entry] = {
     "pause-all": Entry("penstock.cli.pause_all:pause_all", "Stop sending from every lane."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "resume-all": Entry("penstock.cli.pause_all:resume_all", "Let every lane go on."),
+    "serve": Entry("penstock.cli.serve:serve", "Dispatch jobs: one node of as many as you like."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
     "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),
 }

@@ -15,8 +15,9 @@ from penstock.ports.clock import Clock
 from penstock.ports.events import Emit, StoreFailed
 
 # Whoever holds another token must not prolong or delete the lease.
-RENEW: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
-RESIGN: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
+_IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
+RENEW: Final = _IF_OURS.format("'pexpire', KEYS[1], ARGV[2]")
+RESIGN: Final = _IF_OURS.format("'del', KEYS[1]")
 
 
 class Standby(Protocol):
