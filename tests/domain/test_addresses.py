@@ -93,6 +93,10 @@ def test_an_allowed_network_is_fine_in_its_own_spelling_and_mapped() -> None:
 def test_allowing_the_wrapping_does_not_allow_what_is_inside() -> None:
     assert refusal("2002:7f00:1::1", allow=networks(["2002::/16"])) is not None
     assert refusal("2002:7f00:1::1", allow=networks(["2002::/16", "127.0.0.0/8"])) is None
+    assert refusal("::127.0.0.1", allow=networks(["::/96"])) is not None
+    assert refusal("::127.0.0.1", allow=networks(["::/96", "127.0.0.0/8"])) is None
+    assert refusal("2001:0:808:808::80ff:fffe", allow=networks(["2001::/32"])) is not None
+    assert refusal("2001:0:808:808::80ff:fffe", allow=networks(["2001::/32", "127.0.0.0/8"])) is None
 
 
 def test_a_name_is_no_address() -> None:

@@ -66,11 +66,12 @@ def make_open(
 
     async def open_sink(name: str) -> Sink:
         options = settings.get(name)
-        kind = name if options is None else str(options.get("kind", name))
         try:
-            opener = _opener(kind, settings if options is None else {})
-            found = await executor.run(lambda: _with_files(options or {}))
-            return await opener(found, supplies)
+            if options is None:
+                return await _opener(name, f'unknown sink "{name}"', [*settings])({}, supplies)
+            kind = str(options.get("kind"))
+            opener = _opener(kind, f'sink "{name}": unknown kind "{kind}"')
+            return await opener(await executor.run(lambda: _with_files(options)), supplies)
         except InvalidSetting as error:
             raise SinkUnavailable(f'sink "{name}": {error}') from error
 
@@ -82,20 +83,20 @@ def kinds() -> list[str]:
     return sorted({*KINDS, *(point.name for point in entry_points(group=GROUP))})
 
 
-def _opener(kind: str, named: Mapping[str, Options]) -> OpenKind:
-    """Return what opens a connection of this kind."""
+def _opener(kind: str, unknown: str, named: Sequence[str] = ()) -> OpenKind:
+    """Return what opens a connection of this kind, or raise SinkUnavailable, which begins with `unknown`."""
     if kind in KINDS:
         module, _, function = KINDS[kind].partition(":")
         return cast("OpenKind", getattr(import_module(module), function))
     for point in entry_points(group=GROUP, name=kind):
         return _loaded(point)
     if kind in LATER:
-        raise SinkUnavailable(f'sink kind "{kind}" is not in this version yet: use {_or(kinds())}')
+        raise SinkUnavailable(f'the sink kind "{kind}" is not in this version yet: use {_or(kinds())}')
     close = near(kind, [*kinds(), *LATER, *named])
     hint = (
         f"did you mean {_or(close)}?" if close else f"there are {_or(kinds())}, and [sinks.NAME] names more"
     )
-    raise SinkUnavailable(f'unknown sink "{kind}"; {hint}')
+    raise SinkUnavailable(f"{unknown}; {hint}")
 
 
 def _loaded(point: EntryPoint) -> OpenKind:

@@ -1,0 +1,159 @@
+"""Sinks by name."""
+
+import io
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from penstock.domain.outcomes import Accepted
+from penstock.ports.clock import SystemClock
+from penstock.ports.executor import ThreadExecutor
+from penstock.ports.sink import Envelope, OpenSink, Options, Sink, SinkUnavailable, Supplies
+from penstock.sinks import open as opening
+from penstock.sinks.console import ConsoleSink
+from penstock.sinks.http import HttpSink
+from penstock.sinks.open import kinds, make_open
+from penstock.sinks.python import PythonSink
+from penstock.testing.receiver import receiver
+
+
+def opener(
+    executor: ThreadExecutor, settings: dict[str, Options] | None = None, **supplies: object
+) -> OpenSink:
+    return make_open(
+        settings or {},
+        executor=executor,
+        clock=SystemClock(),
+        stream=io.StringIO(),
+        **supplies,  # type: ignore[arg-type]
+    )
+
+
+async def failure(open_sink: OpenSink, name: str) -> str:
+    with pytest.raises(SinkUnavailable) as caught:
+        await open_sink(name)
+    return str(caught.value)
+
+
+async def test_a_kind_alone_is_its_default_connection(executor: ThreadExecutor) -> None:
+    stream = io.StringIO()
+    open_sink = make_open({}, executor=executor, clock=SystemClock(), stream=stream)
+
+    console = await open_sink("console")
+    assert await console.send([Envelope("01JOB", 1, "hello", 1, "{}")]) == [Accepted()]
+
+    assert "hello 01JOB attempt=1 {}" in stream.getvalue()
+    http = await open_sink("http")
+    assert isinstance(http, HttpSink)
+    await http.close()
+
+
+async def test_without_a_stream_the_console_is_stdout(
+    executor: ThreadExecutor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = await make_open({}, executor=executor, clock=SystemClock())("console")
+    await console.send([Envelope("01JOB", 1, "hello", 1)])
+
+    assert "hello 01JOB" in capsys.readouterr().out
+
+
+async def test_a_named_connection_has_its_own_settings(executor: ThreadExecutor, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("Bearer from-a-file\n", encoding="utf-8")
+    async with receiver() as received:
+        settings: dict[str, Options] = {
+            "crm": {"kind": "http", "url": received.url, "authorization_FILE": str(secret)}
+        }
+        sink = await opener(executor, settings, allow_networks=["127.0.0.0/8"])("crm")
+        assert await sink.send([Envelope("01JOB", 1, "hello", 1)]) == [Accepted("200")]
+        await sink.close()
+
+    assert received.requests[0].headers["authorization"] == "Bearer from-a-file"
+
+
+async def test_a_name_may_stand_for_another_kind(executor: ThreadExecutor) -> None:
+    """`[sinks.http] kind = "console"` is odd, but it is what it says."""
+    assert isinstance(await opener(executor, {"http": {"kind": "console"}})("http"), ConsoleSink)
+
+
+async def test_the_embedded_queue_needs_a_store(executor: ThreadExecutor) -> None:
+    assert "no store with queues" in await failure(opener(executor), "embedded")
+
+
+async def test_settings_that_are_wrong_name_the_connection(executor: ThreadExecutor, tmp_path: Path) -> None:
+    settings: dict[str, Options] = {
+        "crm": {"kind": "http", "connect_timeout": "soon"},
+        "screen": {"kind": "console", "colour": "red"},
+        "vault": {"kind": "http", "authorization_FILE": str(tmp_path / "missing")},
+    }
+    open_sink = opener(executor, settings)
+
+    assert await failure(open_sink, "crm") == (
+        "sink \"crm\": connect_timeout: 'soon' is not a duration: write 5s, 250ms, 1m, 2h or 7d"
+    )
+    assert await failure(open_sink, "screen") == 'sink "screen": colour: unknown option "colour"; it has none'
+    assert "authorization_FILE" in await failure(open_sink, "vault")
+
+
+@pytest.mark.parametrize(
+    "kind", ["sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal", "router", "step"]
+)
+async def test_a_kind_of_a_later_version_says_so(executor: ThreadExecutor, kind: str) -> None:
+    assert await failure(opener(executor), kind) == (
+        f'the sink kind "{kind}" is not in this version yet: use console, embedded or http'
+    )
+
+
+async def test_an_unknown_name_gets_near_matches(executor: ThreadExecutor) -> None:
+    open_sink = opener(executor, {"billing-queue": {"kind": "sqs"}, "odd": {"kind": "htpp"}})
+
+    assert await failure(open_sink, "consle") == 'unknown sink "consle"; did you mean console?'
+    assert (
+        await failure(open_sink, "biling-queue") == 'unknown sink "biling-queue"; did you mean billing-queue?'
+    )
+    assert await failure(open_sink, "odd") == 'sink "odd": unknown kind "htpp"; did you mean http?'
+    assert await failure(open_sink, "xyz") == (
+        'unknown sink "xyz"; there are console, embedded or http, and [sinks.NAME] names more'
+    )
+    assert "not in this version yet" in await failure(open_sink, "billing-queue")
+
+
+async def open_mine(options: Options, supplies: Supplies) -> Sink:
+    assert options == {"kind": "mine", "url": "mine://x"}
+    assert supplies.writer("mine", format="full").kind == "mine"
+    return PythonSink(lambda _: None)
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other packages bring kinds: one works, one lacks its driver, one its own function."""
+    points = EntryPoints(
+        [
+            EntryPoint("mine", f"{__name__}:open_mine", opening.GROUP),
+            EntryPoint("sqs", "penstock_sqs_that_is_not_there:open", opening.GROUP),
+            EntryPoint("other", "another_package_that_is_not_there:open", opening.GROUP),
+            EntryPoint("empty", "io:open_nothing", opening.GROUP),
+        ]
+    )
+
+    def found(*, group: str, **given: str) -> EntryPoints:
+        return points.select(group=group, **given)
+
+    monkeypatch.setattr(opening, "entry_points", found)
+
+
+async def test_other_packages_bring_kinds(executor: ThreadExecutor, others: None) -> None:
+    open_sink = opener(executor, {"m": {"kind": "mine", "url": "mine://x"}})
+
+    assert kinds() == ["console", "embedded", "empty", "http", "mine", "other", "sqs"]
+    assert isinstance(await open_sink("m"), PythonSink)
+    assert "did you mean mine" in await failure(open_sink, "mne")
+
+
+async def test_a_kind_whose_driver_is_missing_names_the_extra(executor: ThreadExecutor, others: None) -> None:
+    open_sink = opener(executor)
+
+    assert 'pip install "penstock[sqs]"' in await failure(open_sink, "sqs")
+    assert "pip install" not in await failure(open_sink, "other")
+    assert "is broken" in await failure(open_sink, "empty")
