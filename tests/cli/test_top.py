@@ -71,9 +71,9 @@ def test_a_node_on_this_machine_is_found_if_it_serves_the_same_store(
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://127.0.0.1:1", "no node answers at http://127.0.0.1:1"),
-        ("ftp://127.0.0.1", "that is no address"),
-        ("nonsense", "that is no address"),
+        ("http://127.0.0.1:1", "Connection refused): start one with penstock serve or penstock dev"),
+        ("ftp://127.0.0.1", "that is no address): write http://127.0.0.1:7070"),
+        ("nonsense", "that is no address): write http://127.0.0.1:7070"),
         ("http://[", "no node answers"),
         ("http://127.0.0.1:99999999", "no node answers"),
     ],
@@ -82,7 +82,6 @@ def test_a_node_that_does_not_answer_is_unreachable(run: Run, url: str, words: s
     said = run("top", "--url", url, code=4).stderr
 
     assert words in said
-    assert "penstock dev" in said
 
 
 def test_what_answers_but_is_no_node_is_unreachable(http: Http) -> None:

@@ -15,10 +15,10 @@ class NodeUnreachable(PenstockError):
 
     retryable = True
 
-    def __init__(self, url: str, problem: str) -> None:
-        super().__init__(
-            f"no node answers at {url} ({problem}): start one with penstock serve or penstock dev"
-        )
+    def __init__(
+        self, url: str, problem: str, fix: str = "start one with penstock serve or penstock dev"
+    ) -> None:
+        super().__init__(f"no node answers at {url} ({problem}): {fix}")
 
 
 def ask(url: str, path: str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def ask(url: str, path: str) -> dict[str, Any]:
     try:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise NodeUnreachable(url, "that is no address: write http://127.0.0.1:7070")
+            raise NodeUnreachable(url, "that is no address", "write http://127.0.0.1:7070")
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
         try:
@@ -38,5 +38,5 @@ def ask(url: str, path: str) -> dict[str, Any]:
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error
     if answer.status != 200 or not isinstance(found, dict):
-        raise NodeUnreachable(url, f"it answered {answer.status}")
+        raise NodeUnreachable(url, f"it answered {answer.status}", "if it is a node, its log says why")
     return found
