@@ -173,5 +173,5 @@ def _print_summary(summary: Summary, *, as_json: bool) -> None:
     if as_json:
         print_json({"summary": summary.counts()})
         return
-    counts = [f"{count} {name.replace('_', ' ')}" for name, count in summary.counts().items() if count]
+    counts = [f"{name.replace('_', ' ')} {count}" for name, count in summary.counts().items() if count]
     click.echo(f"\n{', '.join(counts) or 'nothing arrived'}")
