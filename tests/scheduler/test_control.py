@@ -1,0 +1,135 @@
+"""Operators and settings win over what is already claimed, and nothing needs a restart."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from penstock.domain.envelopes import Envelope
+from penstock.domain.outcomes import Receipt, TryAgain
+from penstock.domain.states import JobState
+from penstock.ports.events import NodeStopped, ReturnedJobs, TargetChanged
+from tests.scheduler.engine import Engine
+
+
+def claimed(engine: Engine, *ids: str) -> bool:
+    return all(engine.client.get(id_).state is JobState.CLAIMED for id_ in ids)
+
+
+async def test_a_cancel_since_the_claim_wins(engine: Engine) -> None:
+    engine.lane(lookahead="5s")
+    async with engine.node():
+        soon = engine.store.now() + timedelta(seconds=1.5)
+        ids = engine.enqueue({"run_at": soon}, {"run_at": soon})
+        await engine.until(lambda: claimed(engine, *ids))
+
+        engine.client.cancel(ids[0], reason="changed my mind")
+        await engine.ended(ids[1])
+
+    assert engine.client.get(ids[0]).state is JobState.CANCELLED
+    assert [call.envelope.id for call in engine.sent] == [ids[1]]
+
+
+@pytest.mark.parametrize("how", ["pause", "disable", "pool", "store"])
+async def test_a_stopped_lane_gives_back_what_it_has_not_sent(engine: Engine, how: str) -> None:
+    from penstock.domain.pools import pool  # noqa: PLC0415
+
+    engine.store.put_pool(pool("web"), actor="test")
+    engine.lane(lookahead="5s", pool="web")
+    async with engine.node():
+        [id_] = engine.enqueue({"run_at": engine.store.now() + timedelta(seconds=3)})
+        await engine.until(lambda: claimed(engine, id_))
+        if how == "pause":
+            engine.store.pause_lane("orders", paused=True, actor="ann", reason="incident")
+        elif how == "disable":
+            engine.lane(lookahead="5s", pool="web", enabled=False)
+        elif how == "pool":
+            engine.store.pause_pool("web", paused=True, actor="ann", reason="incident")
+        else:
+            engine.store.pause_store(paused=True, actor="ann", reason="incident")
+        before = engine.clock.monotonic()
+        await engine.until(lambda: engine.client.get(id_).state is JobState.PENDING)
+        took = engine.clock.monotonic() - before
+
+    assert took < 2.5  # a second on a machine that is not busy
+    assert engine.sent == []
+    assert engine.seen(ReturnedJobs)
+
+
+async def test_a_setting_takes_effect_without_a_restart(engine: Engine) -> None:
+    engine.lane(retry=["0s"], sink="http")
+    engine.closed_sinks["http"] = "not there"
+    async with engine.node():
+        [id_] = engine.enqueue({})
+        engine.lane(retry=["0s"], sink="console")
+        await engine.ended(id_)
+
+
+async def test_a_new_lane_is_served_and_so_is_a_node_that_serves_some_only(engine: Engine) -> None:
+    async with engine.node(lanes=("orders", "more")):
+        engine.lane("more")
+        engine.lane("others")
+        mine, theirs = engine.enqueue({"lane": "more"}, {"lane": "others"})
+        await engine.ended(mine)
+
+    assert engine.client.get(theirs).state is JobState.PENDING
+
+
+async def test_stopping_finishes_what_is_being_sent_and_gives_back_the_rest(engine: Engine) -> None:
+    engine.lane(lookahead="5s")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Envelope) -> None:
+        begun.set()
+        await go_on.wait()
+
+    engine.answers["orders"] = slow
+    async with engine.node() as node:
+        sent, ahead = engine.enqueue({}, {"run_at": engine.store.now() + timedelta(seconds=4)})
+        await begun.wait()
+        await engine.until(lambda: claimed(engine, ahead))
+        node.stop.set()
+        await engine.until(lambda: engine.client.get(ahead).state is JobState.PENDING)
+        assert engine.client.get(sent).state is JobState.CLAIMED
+        go_on.set()
+
+    assert engine.client.get(sent).state is JobState.SUCCEEDED
+    assert engine.seen(NodeStopped)
+
+
+async def test_told_twice_it_waits_for_nobody(engine: Engine) -> None:
+    begun = asyncio.Event()
+
+    async def never(_: Envelope) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    engine.answers["orders"] = never
+    async with engine.node() as node:
+        [id_] = engine.enqueue({})
+        await begun.wait()
+        node.stop.set()
+        node.hurry.set()
+
+    job = engine.client.get(id_).live
+    assert (job.state, job.recoveries, job.open) == (JobState.PENDING, 1, True)  # the same number goes again
+
+
+async def test_a_target_that_fails_again_and_again_is_left_alone_and_tried_again(engine: Engine) -> None:
+    engine.lane(target="http://shop.example/hook", retry=["0s", *["10ms"] * 30])
+    broken = {"is": True}
+
+    def answer(_: Envelope) -> Receipt | None:
+        return TryAgain("HTTP 500: broken") if broken["is"] else None
+
+    engine.answers["orders"] = answer
+    async with engine.node(trip_after=5, open_for=timedelta(seconds=1)):
+        ids = engine.enqueue(*({} for _ in range(4)))
+        await engine.until(lambda: any(e.state == "open" for e in engine.seen(TargetChanged)))  # type: ignore[attr-defined]
+        tried = len(engine.sent)
+        assert engine.store.targets()["http://shop.example"].state == "open"
+        broken["is"] = False
+        await engine.ended(*ids)
+
+    assert tried < 40
+    assert engine.store.targets() == {}

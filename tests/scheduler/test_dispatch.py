@@ -1,0 +1,203 @@
+"""Jobs go at their time, in their order, and end as their sink says."""
+
+import asyncio
+from datetime import timedelta
+
+from penstock.domain.envelopes import Envelope
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain
+from penstock.domain.states import JobState
+from penstock.ports.events import JobDied, LaneFailed, SinkFailed
+from tests.scheduler.engine import Engine
+
+
+async def test_what_is_due_is_sent_and_done(engine: Engine) -> None:
+    async with engine.node():
+        ids = engine.enqueue(*({"payload": n} for n in range(50)))
+        await engine.ended(*ids)
+
+    assert sorted(call.envelope.id for call in engine.sent) == sorted(ids)
+    assert {call.envelope.number for call in engine.sent} == {1}
+
+
+async def test_what_was_there_before_the_node_is_sent_too(engine: Engine) -> None:
+    ids = engine.enqueue({}, {"mode": "block_on_error", "group": "a"})
+
+    async with engine.node():
+        await engine.ended(*ids)
+
+
+async def test_a_future_job_goes_at_its_time_and_never_before(engine: Engine) -> None:
+    engine.lane(lookahead="5s")
+    async with engine.node():
+        now = engine.store.now()
+        due = [now + timedelta(milliseconds=700 + 10 * n) for n in range(30)]
+        ids = engine.enqueue(*({"run_at": at} for at in due))
+        await engine.ended(*ids)
+
+    for id_, at in zip(ids, due, strict=True):
+        live = engine.client.get(id_)
+        assert live.finished_at is not None
+        assert live.finished_at >= at
+
+
+async def test_an_ordered_group_keeps_its_order_through_retries(engine: Engine) -> None:
+    engine.lane(mode="block_on_error", retry=["0s", "50ms", "50ms", "50ms"])
+    left = {"tries": 3}
+
+    def flaky(envelope: Envelope) -> Receipt:
+        left["tries"] -= 1
+        return TryAgain("not now") if left["tries"] >= 0 else Accepted()
+
+    ids = engine.enqueue(*({"group": "a"} for _ in range(5)))
+    engine.answers[ids[1]] = flaky
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert engine.order()["a"] == [ids[0], *[ids[1]] * 4, *ids[2:]]
+    assert [c.envelope.number for c in engine.sent if c.envelope.id == ids[1]] == [1, 2, 3, 4]
+
+
+async def test_a_dead_job_blocks_its_group_until_somebody_skips_it(engine: Engine) -> None:
+    engine.lane(mode="block_on_error")
+    ids = engine.enqueue({"group": "a"}, {"group": "a"}, {"group": "b"})
+    engine.answers[ids[0]] = lambda _: Rejected("422 no such account")
+    async with engine.node():
+        await engine.ended(ids[2])
+        await engine.ended(ids[0], state=JobState.DEAD)
+        assert engine.client.get(ids[1]).state is JobState.PENDING
+
+        engine.client.skip(ids[0], reason="refunded by hand")
+        await engine.ended(ids[1])
+
+    [died] = engine.seen(JobDied)
+    assert isinstance(died, JobDied)
+    assert (died.job, died.reason) == (ids[0], "permanent")
+
+
+async def test_the_last_attempt_that_fails_is_the_end(engine: Engine) -> None:
+    engine.lane(retry=["0s", "20ms", "20ms"])
+    engine.answers["orders"] = lambda _: TryAgain("503 down")
+    async with engine.node():
+        [id_] = engine.enqueue({})
+        await engine.ended(id_, state=JobState.DEAD)
+
+    job = engine.client.get(id_)
+    assert (job.live.attempt, job.live.reason, job.error) == (3, "exhausted", "503 down")
+    assert len(engine.sent) == 3
+
+
+async def test_a_throttled_job_comes_back_without_losing_an_attempt(engine: Engine) -> None:
+    engine.lane(retry=["0s"])
+    waits = iter([Throttled(timedelta(milliseconds=100)), None])
+    engine.answers["orders"] = lambda _: next(waits)
+    async with engine.node():
+        [id_] = engine.enqueue({})
+        await engine.ended(id_)
+
+    job = engine.client.get(id_)
+    assert (job.live.attempt, job.live.deferrals) == (1, 1)
+
+
+async def test_words_of_the_lane_turn_failures_around(engine: Engine) -> None:
+    engine.lane(retry=["0s", "10ms"], retry_on="404", give_up_on="5xx, out of stock")
+    ids = engine.enqueue({}, {}, {})
+    answers: list[Receipt] = [Rejected("HTTP 404: not there yet"), TryAgain("HTTP 500: broken"),
+                              TryAgain("sorry, out of stock")]  # fmt: skip
+    for id_, answer in zip(ids, answers, strict=True):
+        engine.answers[id_] = lambda _, answer=answer: answer  # type: ignore[misc]
+    async with engine.node():
+        await engine.ended(*ids, state=JobState.DEAD)
+
+    jobs = [engine.client.get(id_).live for id_ in ids]
+    assert [(job.attempt, job.reason) for job in jobs] == [
+        (2, "exhausted"),
+        (1, "permanent"),
+        (1, "permanent"),
+    ]
+
+
+async def test_no_answer_in_time_is_a_failure_and_is_held_where_work_must_not_repeat(engine: Engine) -> None:
+    engine.lane(timeout="100ms", retry=["0s"])
+    engine.lane("once", timeout="100ms", on_unknown="hold")
+    engine.answers["orders"] = engine.answers["once"] = lambda _: asyncio.Event().wait()  # type: ignore[assignment,return-value]
+    ids = engine.enqueue({}, {"lane": "once"})
+    async with engine.node():
+        await engine.ended(ids[0], state=JobState.DEAD)
+        await engine.ended(ids[1], state=JobState.HELD)
+
+    assert engine.client.get(ids[1]).live.reason == "outcome_unknown"
+
+
+async def test_a_job_that_may_not_start_so_late_expires(engine: Engine) -> None:
+    engine.lane("late", misfire="skip_after(100ms)")
+    engine.store.pause_lane("orders", paused=True, actor="test", reason="later")
+    now = engine.store.now()
+    [start_by] = engine.enqueue({"start_by": now + timedelta(milliseconds=300)})
+    [missed] = engine.enqueue({"lane": "late", "run_at": now - timedelta(minutes=1)})
+    async with engine.node(expire_every=timedelta(milliseconds=50)):
+        await engine.ended(start_by, missed, state=JobState.EXPIRED)
+
+    assert engine.sent == []
+
+
+async def test_runs_of_a_group_are_sent_in_order_and_never_past_a_failure(engine: Engine) -> None:
+    engine.lane(sink="embedded", mode="block_on_error", hold_until="sent", retry=["0s", "100ms"])
+    failures = iter([TryAgain("once")])
+    ids = engine.enqueue(*({"group": "a"} for _ in range(8)))
+    engine.answers[ids[3]] = lambda _: next(failures, None)
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert engine.order()["a"] == [*ids[:4], *ids[3:]]
+
+
+async def test_a_sink_that_cannot_be_opened_hurts_its_own_lanes_only(engine: Engine) -> None:
+    engine.lane("other", sink="http")
+    engine.closed_sinks["http"] = "no route to host"
+    [waits] = engine.enqueue({"lane": "other"})
+    async with engine.node():
+        [goes] = engine.enqueue({})
+        await engine.ended(goes)
+        await engine.until(lambda: bool(engine.seen(SinkFailed)))
+        assert engine.client.get(waits).state is JobState.PENDING
+        assert len(engine.seen(SinkFailed)) == 1  # it is not asked again at once
+
+        engine.closed_sinks.clear()
+        await engine.ended(waits)
+
+
+async def test_a_sink_with_a_bug_backs_off_its_jobs_and_the_node_goes_on(engine: Engine) -> None:
+    class Broken:
+        max_batch, keeps_order, format, complete_on = 1, False, "payload", "sent"
+
+        async def send(self, batch: object) -> list[Receipt]:  # noqa: ARG002
+            raise ZeroDivisionError
+
+        async def probe(self, sends: object) -> list[object]:  # noqa: ARG002
+            return []
+
+        async def close(self) -> None: ...
+
+    engine.sinks["http"] = Broken()  # type: ignore[assignment]
+    engine.lane("other", sink="http", retry=["0s"])
+    ids = engine.enqueue({"lane": "other"}, {})
+    async with engine.node():
+        await engine.ended(ids[1])
+        await engine.ended(ids[0], state=JobState.DEAD)
+
+    assert engine.seen(LaneFailed)
+    assert "ZeroDivisionError" in str(engine.client.get(ids[0]).error)
+
+
+async def test_executors_report_what_the_sink_only_took(engine: Engine) -> None:
+    engine.lane(complete_on="reported", mode="next_on_error")
+    async with engine.node():
+        ids = engine.enqueue({"group": "a"}, {"group": "a"})
+        await engine.ended(ids[0], state=JobState.DISPATCHED)
+        assert len(engine.sent) == 1  # the next one waits for the report
+
+        engine.client.report(ids[0], 1, "started")
+        assert engine.client.get(ids[0]).state is JobState.RUNNING
+        engine.client.report(ids[0], 1, "succeeded", result={"paid": True})
+        await engine.ended(ids[0])
+        await engine.ended(ids[1], state=JobState.DISPATCHED)
