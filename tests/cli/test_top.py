@@ -127,7 +127,7 @@ def test_rates_from_the_store_are_what_succeeded_between_two_looks(ready: Run) -
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0123, "12 ms"), (1.4, "1 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (864_000, "10 d")],
+    [(0.0123, "12 ms"), (1.4, "1.4 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (864_000, "10 d")],
 )
 def test_spans_are_short(seconds: float, text: str) -> None:
     assert span(seconds) == text

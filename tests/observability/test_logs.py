@@ -78,18 +78,20 @@ def test_everything_a_lane_can_meet_is_in_its_line(story: Story, caplog: pytest.
     ]
 
 
-def test_much_traffic_is_summed_up_twice_a_second(
+def test_much_traffic_is_summed_up_once_a_second(
     story: Story, clock: Ticking, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(1000):
+    for number in range(3000):
         clock.seconds += 0.001
         story(called(accepted=1, lag=clock.seconds - 1000))
         story(settled())
-    story.tell_all()
+        if number % 250 == 0:
+            story.tell_waiting()
+    story.tell_waiting(all=True)
 
-    assert len(caplog.messages) <= 4
-    assert sum(record.fields["sent"] for record in caplog.records) == 1000  # type: ignore[attr-defined]
-    assert "up to 1000 ms after due" in caplog.messages[-1]
+    assert len(caplog.messages) <= 5
+    assert sum(record.fields["sent"] for record in caplog.records) == 3000  # type: ignore[attr-defined]
+    assert "up to 3000 ms after due" in caplog.messages[-1]
 
 
 def test_a_quiet_lane_is_told_at_once_whatever_another_does(
@@ -102,25 +104,37 @@ def test_a_quiet_lane_is_told_at_once_whatever_another_does(
     assert caplog.messages == ["orders: 1 sent, 3 ms after due", "pay: 2 sent, 3 ms after due"]
 
     clock.seconds += EVERY_S
-    story.tell_all()
+    story.tell_waiting()
     story(called(accepted=3))
     story(settled())
     assert caplog.messages[2:] == ["orders: 3 sent, 3 ms after due"]
 
 
-async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogCaptureFixture) -> None:
-    story(called(accepted=1))
-    stop = asyncio.Event()
-    stop.set()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(keep_telling(story, asyncio.Event()), name="endless")
-        await keep_telling(story, stop)
-        story.tell_all()
-        for task in asyncio.all_tasks():
-            if task.get_name() == "endless":
-                task.cancel()
-
+def test_what_no_later_batch_tells_is_told_in_time(
+    story: Story, clock: Ticking, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (1, 2):
+        story(called(accepted=number))
+        story(settled())
+    story.tell_waiting()
     assert caplog.messages == ["orders: 1 sent, 3 ms after due"]
+
+    clock.seconds += EVERY_S
+    story.tell_waiting()
+    story.tell_waiting()
+    assert caplog.messages[1:] == ["orders: 2 sent, 3 ms after due"]
+
+
+async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keep_telling(story, stop))
+        story(called(accepted=1))
+        story(settled())
+        story(called(accepted=2))
+        stop.set()
+
+    assert caplog.messages == ["orders: 1 sent, 3 ms after due", "orders: 2 sent, 3 ms after due"]
 
 
 @pytest.mark.parametrize(

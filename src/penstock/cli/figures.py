@@ -41,6 +41,8 @@ def _due(lane: Mapping[str, Any]) -> str:
 
 def span(seconds: float) -> str:
     """Return about how long, for people."""
+    if 1 <= seconds < 10:
+        return f"{seconds:.1f} s"
     for limit, unit, word in ((1, 0.001, "ms"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / unit:.0f} {word}"

@@ -1,7 +1,7 @@
 """What a node's log tells: a line per batch, fewer when there is much to tell, every dead job by name.
 
-Calls of a lane are summed until their batch is settled, and told at most twice a second per lane; `tell_all`
-ends a silence. Everything that needs a person is a warning and says what to do.
+Calls of a lane are summed until their batch is settled, and told once a second at most; `tell_waiting` tells
+what no later batch did. Everything that needs a person is a warning and says what to do.
 """
 
 import asyncio
@@ -38,7 +38,8 @@ from penstock.ports.events import (
     TargetChanged,
 )
 
-EVERY_S: Final = 0.5
+EVERY_S: Final = 1.0
+LOOK_S: Final = 0.25
 MOST_REASONS: Final = 3
 TOLD: Final = {"retry": "to retry", "unknown": "of unknown fate", "not_called": "not sent"}
 
@@ -81,13 +82,14 @@ class Story:
             case _:
                 self._say(logging.INFO, _news(event), event)
 
-    def tell_all(self) -> None:
-        """Write the lines that wait."""
+    def tell_waiting(self, *, all: bool = False) -> None:  # noqa: A002 - the word for it
+        """Write the lines whose time has come, or `all` there are."""
         with self._lock:
-            lines = [line for name in list(self._lanes) if (line := self._line(name))]
+            before = self._monotonic() - EVERY_S
+            ready = [name for name, lane in self._lanes.items() if all or lane.told_at <= before]
+            lines = [line for name in ready if (line := self._line(name))]
             # A lane that has been silent is forgotten; its next batch is told at once.
-            now = self._monotonic()
-            self._lanes = {name: lane for name, lane in self._lanes.items() if now - lane.told_at < EVERY_S}
+            self._lanes = {name: lane for name, lane in self._lanes.items() if lane.told_at > before}
         for text, facts in lines:
             self._log.info(text, extra={FIELDS: facts})
 
@@ -155,12 +157,13 @@ class Story:
 
 
 async def keep_telling(story: Story, stop: asyncio.Event) -> None:
-    """Write the lines that wait, twice a second, until `stop`; and what is left then."""
+    """Write the lines that wait when their time has come, until `stop`; and what is left then."""
     while not stop.is_set():
         with suppress(TimeoutError):
-            async with asyncio.timeout(EVERY_S):
+            async with asyncio.timeout(LOOK_S):
                 await stop.wait()
-        story.tell_all()
+        story.tell_waiting()
+    story.tell_waiting(all=True)
 
 
 def _add(lane: _Lane, call: Called) -> None:
