@@ -12,8 +12,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
-# One stands on a class of the reader's own; one needs servers, tests/client/test_howto.py runs it.
-FRAGMENTS = {"docs/howto/write-a-store.md", "docs/howto/enqueue-in-your-transaction.md"}
+# One stands on a class of the reader's own; one needs servers, tests/client/test_howto.py runs it; of one all
+# blocks are one file, which tests/sinks/test_howto.py runs.
+FRAGMENTS = {
+    "docs/howto/write-a-store.md",
+    "docs/howto/enqueue-in-your-transaction.md",
+    "docs/howto/write-a-sink.md",
+}
 
 
 def name(page: Path) -> str:
