@@ -28,8 +28,8 @@ setup: .venv/.installed  ## create .venv with pinned tools and Penstock itself
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
-dev: setup  ## run Penstock on a local SQLite file
-	$(BIN)/penstock dev $(ARGS)
+dev: setup  ## run Penstock on a local SQLite file, with traffic, at http://127.0.0.1:7070
+	$(BIN)/penstock dev --demo $(ARGS)
 
 test: lint services  ## lint, then every test; ARGS="tests/cli -k version" narrows it
 ifeq ($(strip $(ARGS)),)

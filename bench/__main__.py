@@ -4,13 +4,14 @@ import argparse
 import sys
 
 from bench import machine, suites
+from bench.dispatch import dispatch
 from bench.places import place
 from bench.record import RESULTS, Record
 from bench.scaling import scaling
 from bench.suites import FULL, QUICK
 from tests.servers import ServerUnavailableError
 
-SUITES = ("enqueue", "client", "drain", "scaling")
+SUITES = ("enqueue", "client", "drain", "scaling", "dispatch")
 STORES = ("sqlite", "18", "15")
 
 
@@ -61,6 +62,8 @@ def measure(record: Record, where: suites.Place, options: argparse.Namespace) ->
     if "scaling" in options.suites and (options.full or where.name != "PostgreSQL 15"):
         history = {"SQLite": 2_000_000}.get(where.name, 10_000_000) if options.full else 1_000_000
         scaling(record, where, history=history, rounds=rounds)
+    if "dispatch" in options.suites and (options.full or where.name != "PostgreSQL 15"):
+        dispatch(record, where, full=options.full)
 
 
 if __name__ == "__main__":

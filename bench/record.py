@@ -116,6 +116,11 @@ class Record:
         """Put a factor into the table that must not be more."""
         self.verdicts.append(Verdict(what, f"{value:.2f}x", f"≤ {most:.2f}x", ok=value <= most))
 
+    def verdict(self, what: str, value: str, target: str, *, ok: bool | None) -> None:
+        """Put a line into the table whose target is more than one number."""
+        self.say(f"{what}: {value}")
+        self.verdicts.append(Verdict(what, value, target, ok=ok))
+
     def table(self) -> str:
         """Return the report as Markdown."""
         head = [f"- {name}: {value}" for name, value in machine.describe().items()]

@@ -123,7 +123,7 @@ class App:
             )
             tasks.create_task(keep_telling(story, http_over))
             threading.Thread(
-                target=_hear,
+                target=hear,
                 args=(store, asyncio.get_running_loop(), node.wake, self.stop),
                 name="penstock-wakeups",
                 daemon=True,
@@ -212,7 +212,7 @@ class App:
                 os._exit(WEDGED)
 
 
-def _hear(
+def hear(
     store: Store, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], stop: asyncio.Event
 ) -> None:
     """Wait for news of the store and hand it to the loop; a connection that breaks is made again."""

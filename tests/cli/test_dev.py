@@ -1,15 +1,23 @@
 """`penstock dev` as a user starts it."""
 
+import json
 import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from click.testing import CliRunner
 
+from penstock import Client
 from penstock.cli.main import main
+from penstock.domain.states import JobState
 from tests.cli.conftest import Run
 
 
@@ -45,9 +53,10 @@ def test_it_names_the_next_three_commands_and_they_work(ready: Run) -> None:
     said = ready("dev", "--once").stdout
     commands = [shlex.split(line)[1:] for line in said.splitlines() if line.startswith("  penstock ")]
 
-    assert [command[0] for command in commands] == ["enqueue", "jobs", "lanes"]
-    for command in commands:
+    assert [command[0] for command in commands] == ["enqueue", "jobs", "top"]
+    for command in commands[:2]:
         ready(*command)
+    ready("top", "--once")
 
 
 def test_the_next_commands_name_a_store_that_was_given(ready: Run) -> None:
@@ -67,22 +76,47 @@ def test_it_applies_the_lanes_of_its_file(ready: Run, tmp_path: Path) -> None:
     assert "my.toml:2: lanes.orders.rat" in ready("dev", "--once", "--config", "my.toml", code=2).stderr
 
 
-def test_it_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "penstock", "dev", "--store", f"sqlite:///{tmp_path}/p.db"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+@contextmanager
+def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `penstock dev` until it says where its page is; give the process and the address."""
+    command = [sys.executable, "-m", "penstock", "dev", "--port", "0", *args]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = []
-        while "none yet" not in (lines[-1] if lines else ""):
-            lines.append(process.stdout.readline())
-            assert lines[-1], lines
+        line = ""
+        while "page" not in line:
+            line = process.stdout.readline()
+            assert line, process.stderr
+        try:
+            yield process, line.split()[1]
+        finally:
+            process.kill()
+
+
+def test_it_dispatches_and_serves_its_page_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/p.db"
+    with running("--store", url) as (process, address):
+        with Client(url) as client:
+            job = client.enqueue("hello", {"n": 1})
+            assert client.wait(job.id, timedelta(seconds=15)).state is JobState.SUCCEEDED
+        with urllib.request.urlopen(f"{address}/api/jobs/{job.id}", timeout=10) as answer:  # noqa: S310
+            assert json.load(answer)["state"] == "succeeded"
         process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=20)
 
-        assert process.communicate(timeout=20)[0].strip() == "stopped"
     assert process.returncode == 0
+    assert job.id in out  # the console is where the lane `hello` goes
+    assert out.strip().endswith("stopped")
 
 
-def test_a_store_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["dev", "--once", "--store", f"sqlite:///{tmp_path}/missing/p.db"])
+def test_the_demonstration_flows_within_seconds(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/p.db"
+    with running("--demo", "--store", url) as (process, _), Client(url) as client:
+        deadline = time.monotonic() + 20
+        done: dict[str, int] = {}
+        while not {"orders", "sms"} <= done.keys() and time.monotonic() < deadline:
+            done = {lane: n for (lane, state), n in client.counts().items() if state is JobState.SUCCEEDED}
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
 
-    assert result.exit_code == 4
-    assert "unable to open" in result.output
+    assert {"orders", "sms"} <= done.keys()
+    assert process.returncode == 0
