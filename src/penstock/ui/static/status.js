@@ -129,7 +129,7 @@ function jobLine(job, now) {
   line.append(make("span", job.group ? `${job.lane} / ${job.group}` : job.lane));
   const explain = make("a", "why?");
   explain.href = `/api/jobs/${encodeURIComponent(job.id)}/explain`;
-  line.append(explain);
+  if (job.state !== "succeeded") line.append(explain);
   const time = make("time", when(job.at, now), "when");
   time.dateTime = job.at;
   time.title = job.at;
