@@ -8,6 +8,7 @@ from penstock.domain.leases import (
     BadLease,
     Term,
     default_margin,
+    holds,
     lapsed,
     may_act,
     next_term,
@@ -191,3 +192,20 @@ def test_terms_only_rise_and_each_number_has_one_holder(moves: list[tuple[str, s
             current = mine[node] = granted
             assert granted.number >= before
             assert node == holders.setdefault(granted.number, node)
+
+
+@pytest.mark.parametrize(
+    ("current", "may"),
+    [
+        (Term(4, "a", NOW + SECOND), True),
+        (Term(4, "a", NOW), False),
+        (Term(4, "b", NOW + SECOND), False),
+        (Term(5, "a", NOW + SECOND), False),
+        (None, False),
+    ],
+    ids=["mine", "over", "another's", "a later one", "none"],
+)
+def test_a_leader_writes_only_under_the_present_term(current: Term | None, *, may: bool) -> None:
+    mine = Term(4, "a", NOW - SECOND, "leader")
+
+    assert holds(current, mine, now=NOW) is may

@@ -41,11 +41,15 @@ class BadLease(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The right to lead, as the store has it: the holder leads until then, unless it renews."""
+    """The right to lead, as the store has it: the holder leads until then, unless it renews.
+
+    `role` is what the term is about; the store that issues it says so.
+    """
 
     number: int
     holder: str
     until: datetime
+    role: str = ""
 
 
 def default_margin(lease: timedelta) -> timedelta:
@@ -114,6 +118,11 @@ def renewed(current: Term | None, mine: Term, *, now: datetime, lease: timedelta
 def resigned(current: Term | None, mine: Term, *, now: datetime) -> Term | None:
     """Return the term ended now, so that the next candidate need not wait; None when it is no longer mine."""
     return replace(mine, until=min(mine.until, now)) if _same(current, mine) else None
+
+
+def holds(current: Term | None, mine: Term, *, now: datetime) -> bool:
+    """Return whether a leader's write may take effect: its term is the present one, and not over."""
+    return current is not None and _same(current, mine) and not lapsed(current.until, now=now)
 
 
 def _same(current: Term | None, mine: Term) -> bool:

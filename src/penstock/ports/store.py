@@ -6,7 +6,8 @@ is a thread pool in production and runs them inline in simulation. A call that c
 raises StoreUnavailable; its effect is then unknown and every write is safe to repeat or to leave.
 
 Fencing: every write for a claim names its epoch. A write that finds the claim gone changes nothing, and says
-so.
+so. What a leader does may name the term it does it `under`: once that is over, nothing is written and
+TermOver is raised; nobody begins the next term while such a write is on its way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -203,10 +204,10 @@ class Store(Flow, Insight, Queue, Secrets, Protocol):
         """
 
     # -- recovery
-    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+    def takeover(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> list[Claim]:
         """Take over claims whose lease has run out, each under a new epoch: the old holder is fenced."""
 
-    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:
+    def lapse(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> Lapse | None:
         """Lease dispatched and running jobs whose deadline has passed, to be probed and resolved."""
 
     def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
@@ -275,13 +276,13 @@ class Store(Flow, Insight, Queue, Secrets, Protocol):
         """Return how many jobs of a lane are not ended, from the counters; raise UnknownLane."""
 
     # -- housekeeping
-    def expire(self, limit: int) -> int:
+    def expire(self, limit: int, *, under: Term | None = None) -> int:
         """End pending jobs whose `start_by` has passed; return how many."""
 
-    def fold_counts(self) -> int:
+    def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas into the counters; return how many deltas there were."""
 
-    def retire(self, *, slice_rows: int) -> int:
+    def retire(self, *, slice_rows: int, under: Term | None = None) -> int:
         """Drop a bounded slice of what retention no longer keeps, and prepare for the days ahead."""
 
     def record_tick(self, tick: Tick) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import RLock
 
@@ -10,12 +11,12 @@ from penstock.domain.edits import Changed, Edit, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
-from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
+from penstock.domain.leases import Term, holds, lapsed, next_term, renewed, resigned
 from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import JobState, Verb
-from penstock.errors import NotFound, PenstockError
+from penstock.errors import NotFound, PenstockError, TermOver
 from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
 from penstock.stores.memory import (
     applying,
@@ -162,9 +163,10 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     # -- recovery
 
-    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+    def takeover(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> list[Claim]:
         """Take over claims whose lease has run out."""
         with self._lock:
+            self._fence(under)
             now = self.now()
             over = [held for held in self._tables.claims.values() if held.lease_until < now]
             over.sort(key=lambda held: (held.lease_until, held.epoch))
@@ -172,9 +174,17 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
                 claiming.take_over(self._tables, held, node=node, until=now + lease) for held in over[:limit]
             ]
 
-    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:  # noqa: ARG002
+    def lapse(
+        self,
+        node: int,  # noqa: ARG002
+        lease: timedelta,
+        limit: int,
+        *,
+        under: Term | None = None,
+    ) -> Lapse | None:
         """Lease dispatched and running jobs whose deadline has passed."""
         with self._lock:
+            self._fence(under)
             return applying.lapse(self._tables, lease, limit, self.now())
 
     def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
@@ -281,18 +291,22 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     # -- housekeeping
 
-    def expire(self, limit: int) -> int:
+    def expire(self, limit: int, *, under: Term | None = None) -> int:
         """End pending jobs whose `start_by` has passed."""
         with self._lock:
+            self._fence(under)
             return applying.expire(self._tables, limit, self.now())
 
-    def fold_counts(self) -> int:
+    def fold_counts(self, *, under: Term | None = None) -> int:
         """There are no deltas: counts are counted when asked for."""
+        with self._lock:
+            self._fence(under)
         return 0
 
-    def retire(self, *, slice_rows: int) -> int:
+    def retire(self, *, slice_rows: int, under: Term | None = None) -> int:
         """Drop finished jobs older than their retention, and dead ones older than their lane's."""
         with self._lock:
+            self._fence(under)
             return retiring.retire(self._tables, slice_rows, self.now())
 
     def record_tick(self, tick: Tick) -> None:
@@ -341,5 +355,10 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def _keep(self, role: str, term: Term | None) -> Term | None:
         if term is not None:
-            self._tables.terms[role] = term
+            self._tables.terms[role] = term = replace(term, role=role)
         return term
+
+    def _fence(self, term: Term | None) -> None:
+        """Go on only under this term, if one is named."""
+        if term is not None and not holds(self._tables.terms.get(term.role), term, now=self.now()):
+            raise TermOver(term.number)

@@ -23,7 +23,7 @@ from penstock.stores.postgres.arrays import array
 from penstock.stores.postgres.database import Moved, PostgresDatabase, PostgresTx
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.sql.database import Row
-from penstock.stores.sql.hotpath import ClaimRow, LaneRow
+from penstock.stores.sql.hotpath import ClaimRow, Fence, LaneRow
 from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.said import Columns
 from penstock.stores.sql.turns import Turns
@@ -145,13 +145,18 @@ class PostgresHotPath:
         """Append counter deltas."""
         tx.insert("count_deltas", ("lane", "state", "n"), [(*key, n) for key, n in deltas.items()])
 
-    def fold_counts(self, db: PostgresDatabase) -> int:
+    def fold_counts(self, db: PostgresDatabase, fence: Fence) -> int:
         """Fold the deltas into the counters."""
-        return int(db.single(lambda tx: tx.fetch(sql.FOLD))[0][0])
 
-    def retire(self, db: PostgresDatabase, slice_rows: int) -> int:  # noqa: ARG002
+        def work(tx: PostgresTx) -> int:
+            fence(tx)
+            return int(tx.fetch(sql.FOLD)[0][0])
+
+        return db.write(work)
+
+    def retire(self, db: PostgresDatabase, slice_rows: int, fence: Fence) -> int:  # noqa: ARG002
         """Make the partitions of the days ahead and drop those that are over."""
-        return retention.retire(db)
+        return retention.retire(db, fence)
 
     def _claim(self, tx: PostgresTx, ask: Ask, lane: LaneRow) -> Claim | None:
         """Claim by age where nobody has a tenant, else by fair shares; the lane's last claim says what to try."""

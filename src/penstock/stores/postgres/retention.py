@@ -15,6 +15,7 @@ from psycopg import sql
 from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.editing import forget_revisions
+from penstock.stores.sql.hotpath import Fence
 
 PARTITIONS: Final = """
     SELECT c.relname, i.inhdetachpending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -37,8 +38,12 @@ _DAY_ONE: Final = date(2026, 1, 1)
 _PER_DAY: Final = 1 << 36
 
 
-def retire(db: PostgresDatabase) -> int:
-    """Make the partitions of the days ahead and drop those that are over; return how many went."""
+def retire(db: PostgresDatabase, fence: Fence) -> int:
+    """Make the partitions of the days ahead and drop those that are over; return how many went.
+
+    A partition cannot be detached within a transaction: the fence is met before that, and with every drop.
+    """
+    db.write(fence)
     db.single(lambda tx: tx.execute("SELECT penstock.prepare()"))
     today = db.read(lambda tx: tx.now).astimezone(UTC).date()
     for parent in PARENTS:
@@ -48,7 +53,7 @@ def retire(db: PostgresDatabase) -> int:
     # Apart from detaching, so that a crash between the two leaves nothing behind.
     detached = db.read(lambda tx: [row[0] for row in tx.fetch(DETACHED)])
     for name in detached:
-        db.write(partial(_drop, name=name))
+        db.write(partial(_drop, name=name, fence=fence))
     return len(detached)
 
 
@@ -97,8 +102,9 @@ def _detach(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> None:
         tx.connection.execute("RESET statement_timeout")
 
 
-def _drop(tx: PostgresTx, name: str) -> None:
+def _drop(tx: PostgresTx, name: str, fence: Fence) -> None:
     """Drop one detached partition; what it held no longer counts."""
+    fence(tx)
     if name.startswith("history"):
         tx.connection.execute(UNCOUNT.format(sql.Identifier("penstock", name)), prepare=False)
     if name.startswith("contexts"):

@@ -1,6 +1,6 @@
 """What each dialect writes by hand: the statements that run once per batch on every pass."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -8,6 +8,12 @@ from typing import Any, NamedTuple, Protocol
 from penstock.domain.job import Claim, Live, NewJob
 from penstock.domain.ordering import Mode
 from penstock.ports.store import Ask
+
+Fence = Callable[[Any], None]
+
+
+def no_fence(tx: Any) -> None:
+    """Let everybody pass."""
 
 
 class LaneRow(NamedTuple):
@@ -92,8 +98,8 @@ class HotPath(Protocol):
     def count(self, tx: Any, deltas: Mapping[tuple[int, int], int]) -> None:
         """Add to the counters per lane and state."""
 
-    def fold_counts(self, db: Any) -> int:
-        """Fold what `count` appended."""
+    def fold_counts(self, db: Any, fence: Fence) -> int:
+        """Fold what `count` appended; every transaction that writes begins with the fence."""
 
-    def retire(self, db: Any, slice_rows: int) -> int:
-        """Drop what retention no longer keeps."""
+    def retire(self, db: Any, slice_rows: int, fence: Fence) -> int:
+        """Drop what retention no longer keeps; every transaction that writes begins with the fence."""

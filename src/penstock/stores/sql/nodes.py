@@ -1,13 +1,16 @@
 """Nodes, their passes, and who leads: domain/leases.py has the rules, this module the rows."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from penstock import __version__
-from penstock.domain.leases import Term, lapsed, next_term, renewed, resigned
+from penstock.domain.leases import Term, holds, lapsed, next_term, renewed, resigned
+from penstock.errors import TermOver
 from penstock.ports.store import Tick
 from penstock.stores.sql.database import Tx, one
+from penstock.stores.sql.hotpath import Fence, no_fence
 
 REGISTER: Final = """
     INSERT INTO penstock.nodes (name, version, started_at, seen_at)
@@ -18,6 +21,9 @@ TICK: Final = """
     INSERT INTO penstock.ticks (node, lane, at, claimed, settled, phases)
     VALUES (:node, (SELECT id FROM penstock.lanes WHERE name = :lane), :now, :claimed, :settled, :phases)"""
 TERM: Final = "SELECT term, holder, until FROM penstock.leases WHERE name = :role FOR UPDATE"
+# A leader may prolong its term while its chores run; who follows it waits until they are done or undone.
+OUR_TERM: Final = TERM.replace("FOR UPDATE", "FOR NO KEY UPDATE")
+FENCE: Final = TERM.replace("FOR UPDATE", "FOR KEY SHARE")
 FIRST_TERM: Final = """
     INSERT INTO penstock.leases (name, holder, term, until) VALUES (:role, :holder, :term, :until)
         ON CONFLICT (name) DO NOTHING"""
@@ -55,17 +61,20 @@ def elect(tx: Tx, role: str, node: int, ttl: timedelta) -> Term | None:
     term = next_term(current, str(node), now=tx.now, lease=ttl)
     if term is None:
         return None
+    term = replace(term, role=role)
     # Of two that create the row the second comes back with nothing: the first has just become the leader.
     return term if _write(tx, NEXT_TERM if current else FIRST_TERM, role, term) else None
 
 
 def extend_term(tx: Tx, role: str, term: Term, ttl: timedelta) -> Term | None:
     """Prolong exactly this term; None = it is over."""
-    current = _current(tx, role)
+    current = _current(tx, role, OUR_TERM)
     if current is None or lapsed(current.until, now=tx.now):
         return None
     longer = renewed(current, term, now=tx.now, lease=ttl)
-    return longer if longer is not None and _write(tx, NEXT_TERM, role, longer) else None
+    if longer is None or not _write(tx, NEXT_TERM, role, longer):
+        return None
+    return replace(longer, role=role)
 
 
 def resign(tx: Tx, role: str, term: Term) -> bool:
@@ -74,11 +83,22 @@ def resign(tx: Tx, role: str, term: Term) -> bool:
     return ended is not None and _write(tx, NEXT_TERM, role, ended)
 
 
-def _current(tx: Tx, role: str) -> Term | None:
-    row = one(tx.fetch(TERM, role=role))
+def fence(tx: Tx, term: Term) -> None:
+    """Go on only under this term, and keep anybody from taking the next one until the transaction ends."""
+    if not holds(_current(tx, term.role, FENCE), term, now=tx.now):
+        raise TermOver(term.number)
+
+
+def fence_of(term: Term | None) -> Fence:
+    """Return what a transaction does first; nothing when no term is named."""
+    return (lambda tx: fence(tx, term)) if term is not None else no_fence
+
+
+def _current(tx: Tx, role: str, sql: str = TERM) -> Term | None:
+    row = one(tx.fetch(sql, role=role))
     if row is None or (until := tx.time(row[2])) is None:
         return None
-    return Term(row[0], str(row[1]), until)
+    return Term(row[0], str(row[1]), until, role)
 
 
 def _write(tx: Tx, statement: str, role: str, term: Term) -> bool:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from penstock.domain.edits import Changed, Edit, Version
 from penstock.domain.filters import JobQuery, Page
@@ -49,6 +50,7 @@ from penstock.stores.sql.insight import InsightPart
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
 
+T = TypeVar("T")
 MARK_SENDING = "UPDATE penstock.claims SET sending = true WHERE id = :epoch"
 RENEW = """
     UPDATE penstock.claims SET lease_until = :until WHERE id = ANY(:epochs) RETURNING id"""
@@ -172,13 +174,20 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
         return self.db.write(lambda tx: settle.settle(tx, self.hot, claim, outcomes))
 
     # -- recovery
-    def takeover(self, node: int, lease: timedelta, limit: int) -> list[Claim]:
+    def takeover(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> list[Claim]:
         """Take over claims whose lease has run out."""
-        return self.db.write(lambda tx: reports.takeover(tx, self.hot, node, lease, limit))
+        return self._fenced(under, lambda tx: reports.takeover(tx, self.hot, node, lease, limit))
 
-    def lapse(self, node: int, lease: timedelta, limit: int) -> Lapse | None:  # noqa: ARG002
+    def lapse(
+        self,
+        node: int,  # noqa: ARG002
+        lease: timedelta,
+        limit: int,
+        *,
+        under: Term | None = None,
+    ) -> Lapse | None:
         """Lease jobs whose executor fell silent."""
-        return self.db.write(lambda tx: reports.lapse(tx, self.hot, lease, limit))
+        return self._fenced(under, lambda tx: reports.lapse(tx, self.hot, lease, limit))
 
     def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
         """Write what the probe found."""
@@ -274,17 +283,17 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
         return self.db.read(lambda tx: reading.depth(tx, number))
 
     # -- housekeeping
-    def expire(self, limit: int) -> int:
+    def expire(self, limit: int, *, under: Term | None = None) -> int:
         """End pending jobs whose `start_by` has passed."""
-        return self.db.write(lambda tx: reports.expire(tx, self.hot, limit))
+        return self._fenced(under, lambda tx: reports.expire(tx, self.hot, limit))
 
-    def fold_counts(self) -> int:
+    def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas."""
-        return self.hot.fold_counts(self.db)
+        return self.hot.fold_counts(self.db, nodes.fence_of(under))
 
-    def retire(self, *, slice_rows: int) -> int:
+    def retire(self, *, slice_rows: int, under: Term | None = None) -> int:
         """Drop what retention no longer keeps."""
-        dropped = self.hot.retire(self.db, slice_rows)
+        dropped = self.hot.retire(self.db, slice_rows, nodes.fence_of(under))
 
         def sweep(tx: Tx) -> int:
             housekeeping.drop_keys(tx, slice_rows)
@@ -292,7 +301,17 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
             housekeeping.drop_requests(tx, self.hot, slice_rows)
             return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
 
-        return dropped + self.db.write(sweep)
+        return dropped + self._fenced(under, sweep)
+
+    def _fenced(self, under: Term | None, work: Callable[[Tx], T]) -> T:
+        """Do a leader's work in one transaction with the look at its term."""
+        fence = nodes.fence_of(under)
+
+        def fenced(tx: Tx) -> T:
+            fence(tx)
+            return work(tx)
+
+        return self.db.write(fenced)
 
     def record_tick(self, tick: Tick) -> None:
         """Keep a pass's figures."""

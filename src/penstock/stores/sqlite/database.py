@@ -30,7 +30,7 @@ BROKEN_TEXT: Final = "Could not decode to UTF-8"
 _ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
 # How PostgreSQL's planner is kept from another index.
 _FILLED: Final = re.compile(r"num_nulls\(([\w.]+)\) = 0")
-_LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?\s*$")
+_LOCK: Final = re.compile(r"\s+FOR (?:UPDATE|NO KEY UPDATE|KEY SHARE)(?: SKIP LOCKED)?\s*$")
 
 
 @lru_cache(maxsize=512)

@@ -18,7 +18,7 @@ from penstock.domain.lanes import RETENTION_DAYS
 from penstock.domain.states import JobState
 from penstock.ports.store import Ask
 from penstock.stores.sql.database import Row
-from penstock.stores.sql.hotpath import ClaimRow, LaneRow
+from penstock.stores.sql.hotpath import ClaimRow, Fence, LaneRow
 from penstock.stores.sql.reading import as_edited
 from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sql.said import Columns
@@ -240,15 +240,17 @@ class SqliteHotPath:
         """Add to the counters; one writer, so there is no hot row to avoid."""
         tx.connection.executemany(COUNT, [(lane, state, n) for (lane, state), n in deltas.items()])
 
-    def fold_counts(self, db: SqliteDatabase) -> int:  # noqa: ARG002
+    def fold_counts(self, db: SqliteDatabase, fence: Fence) -> int:
         """Nothing to fold."""
+        db.read(fence)
         return 0
 
-    def retire(self, db: SqliteDatabase, slice_rows: int) -> int:
+    def retire(self, db: SqliteDatabase, slice_rows: int, fence: Fence) -> int:
         """Delete a slice of what retention no longer keeps."""
-        return db.write(lambda tx: self._retire(tx, slice_rows))
+        return db.write(lambda tx: self._retire(tx, slice_rows, fence))
 
-    def _retire(self, tx: SqliteTx, slice_rows: int) -> int:
+    def _retire(self, tx: SqliteTx, slice_rows: int, fence: Fence) -> int:
+        fence(tx)
         connection, rows = tx.connection, list[Row]()
         for keep in RETENTION_DAYS.values():  # not the lanes' own: a lane may have had another before
             before = to_us(tx.now) - keep * 86_400_000_000

@@ -6,6 +6,7 @@ from penstock.testing.store_suite.confirming import ConfirmTests
 from penstock.testing.store_suite.cursors import CursorTests
 from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
+from penstock.testing.store_suite.fencing import FencingTests
 from penstock.testing.store_suite.grouplists import GroupListTests
 from penstock.testing.store_suite.groups import GroupTests
 from penstock.testing.store_suite.intake import IntakeTests
@@ -71,6 +72,7 @@ class StoreSuite(
     ExpiryTests,
     RetentionTests,
     LeaderTests,
+    FencingTests,
     RaceTests,
     GroupRaceTests,
     StandingTests,
