@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import io
 import json
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -292,6 +294,24 @@ async def test_what_went_wrong_on_the_way_is_said_plainly(sink: Sink) -> None:
 
     assert receipt == TryAgain("no connection to 127.0.0.1:1: Connection refused")
     assert await sink.probe([Envelope("01JOB", 1, "l", 1)]) == [Probed(UNKNOWN)]
+
+
+async def test_connecting_has_a_limit_of_its_own(executor: ThreadExecutor) -> None:
+    """A listener whose queue is full lets others wait: the kernel drops what it cannot keep."""
+    with contextlib.ExitStack() as sockets:
+        full = sockets.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(8):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        sink = await opened(executor, {"connect_timeout": "100ms"})
+        port = full.getsockname()[1]
+        receipt = await posted(sink, Envelope("01JOB", 1, "l", 1, "{}", f"http://127.0.0.1:{port}/"))
+        await sink.close()
+
+    assert receipt == TryAgain(f"no connection to 127.0.0.1:{port} in time")
 
 
 async def test_a_connection_of_a_name_has_settings(executor: ThreadExecutor) -> None:

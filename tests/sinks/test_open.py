@@ -1,12 +1,16 @@
 """Sinks by name."""
 
 import io
+import os
+import time
+from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
 from penstock.domain.outcomes import Accepted
+from penstock.domain.ulid import Ulids
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import Envelope, OpenSink, Options, Sink, SinkUnavailable, Supplies
@@ -15,6 +19,7 @@ from penstock.sinks.console import ConsoleSink
 from penstock.sinks.http import HttpSink
 from penstock.sinks.open import kinds, make_open
 from penstock.sinks.python import PythonSink
+from penstock.stores.memory import MemoryStore
 from penstock.testing.receiver import receiver
 
 
@@ -77,7 +82,13 @@ async def test_a_name_may_stand_for_another_kind(executor: ThreadExecutor) -> No
     assert isinstance(await opener(executor, {"http": {"kind": "console"}})("http"), ConsoleSink)
 
 
-async def test_the_embedded_queue_needs_a_store(executor: ThreadExecutor) -> None:
+async def test_the_embedded_queue_is_the_stores(executor: ThreadExecutor) -> None:
+    ids = Ulids(clock=lambda: time.time_ns() // 1_000_000, entropy=os.urandom)
+    store = MemoryStore(clock=lambda: datetime.now(UTC), ids=ids)
+    sink = await opener(executor, queue=store, endpoint="http://node/process")("embedded")
+    await sink.send([Envelope("01JOB", 1, "hello", 1)])
+
+    assert store.queued("hello", ["01JOB:1"]) == {"01JOB:1"}
     assert "no store with queues" in await failure(opener(executor), "embedded")
 
 

@@ -31,6 +31,7 @@ from penstock.ports.clock import Clock
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
 from penstock.sinks.guard import Guard, GuardedResolver, RefusedAddress
 from penstock.sinks.keys import Keys, WebhookKeys, no_keys
+from penstock.sinks.names import Names
 from penstock.sinks.options import duration, known_only, text
 
 MAX_ANSWER: Final = 64 * 1024
@@ -56,6 +57,7 @@ class HttpSink:
     def __init__(
         self,
         session: aiohttp.ClientSession,
+        names: AbstractResolver,
         *,
         writer: Writer,
         clock: Clock,
@@ -64,6 +66,7 @@ class HttpSink:
         authorization: str | None = None,
     ) -> None:
         self._session = session
+        self._names = names
         self._writer = writer
         self._clock = clock
         self._keys = keys
@@ -82,6 +85,7 @@ class HttpSink:
     async def close(self) -> None:
         """Close the kept connections."""
         await self._session.close()
+        await self._names.close()
 
     async def _post(self, envelope: Envelope, keys: Sequence[str]) -> Receipt:
         try:
@@ -190,8 +194,10 @@ async def open_http(
     if supplies.secrets is not None:
         keys = WebhookKeys(supplies.secrets, executor=supplies.executor, clock=supplies.clock)
     context = await supplies.executor.run(lambda: _context(ca_file))
+    names = GuardedResolver(resolver or Names(), guard)
     return HttpSink(
-        _session(guard, resolver or aiohttp.ThreadedResolver(), context, connect),
+        _session(guard, names, context, connect),
+        names,
         writer=supplies.writer("http", format=HttpSink.format, prefix=prefix),
         clock=supplies.clock,
         keys=keys,
@@ -201,13 +207,13 @@ async def open_http(
 
 
 def _session(
-    guard: Guard, resolver: AbstractResolver, context: ssl.SSLContext, connect: timedelta
+    guard: Guard, names: AbstractResolver, context: ssl.SSLContext, connect: timedelta
 ) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,  # the engine bounds what is in flight
         keepalive_timeout=KEEP_ALIVE_S,
         ttl_dns_cache=DNS_FRESH_FOR_S,
-        resolver=GuardedResolver(resolver, guard),
+        resolver=names,
         socket_factory=guard.make_socket,
         ssl=context,
     )
