@@ -36,6 +36,7 @@ _CONNECTION: Final = frozenset(
 )
 _RESERVED: Final = ("proxy-", "sec-", "webhook-", OWN_PREFIX.lower())
 _PLAIN: Final = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) != "%")
+_PLAIN_TEXT: Final = re.compile(r"[!-$&-~](?:[ -$&-~]*[!-$&-~])?")
 
 
 def check_prefix(prefix: str) -> str:
@@ -64,6 +65,8 @@ def spelled(text: str) -> str:
     What is not plain ASCII is percent-encoded UTF-8, and so are `%` itself and blanks at either end, which
     readers of headers cut off.
     """
+    if _PLAIN_TEXT.fullmatch(text):  # nearly always, and much faster
+        return text
     body = text.strip(" ")
     head, _, tail = text.partition(body) if body else (text, "", "")
     return "%20" * len(head) + quote(body, safe=_PLAIN) + "%20" * len(tail)
