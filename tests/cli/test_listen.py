@@ -122,6 +122,14 @@ async def test_json_lines_for_scripts_and_a_log_for_later(tmp_path: Path) -> Non
     assert ours.code == 0
 
 
+async def test_quiet_it_only_sums_up() -> None:
+    async with listening("--quiet") as ours:
+        await post(ours.url, job(1))
+        await ours.stop()
+
+    assert ours.rest == ["", "requests 1, jobs 1, groups 1, taken 1"]
+
+
 async def test_signatures_are_checked_with_a_secret() -> None:
     async with listening("--secret", SECRET, "--delay", "1ms") as ours:
         genuine = signed([SECRET], id="01JOB1", at=SystemClock().now(), body=b'{"n": 1}')

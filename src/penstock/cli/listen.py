@@ -22,7 +22,7 @@ from penstock.ports.clock import SystemClock
 from penstock.receiver.ledger import Summary
 from penstock.receiver.log import RequestLog
 from penstock.receiver.requests import Request
-from penstock.receiver.server import Receiver, failing, serving
+from penstock.receiver.server import Receiver, failing, ignore, serving
 from penstock.stores.connect import connect, reach
 
 SHOWN: Final = 200
@@ -76,6 +76,7 @@ def _secrets(_: click.Context, option: click.Parameter, value: tuple[str, ...]) 
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append a line of JSON per request, on disk before it is answered.",
 )
+@click.option("--quiet", is_flag=True, help="Print only the beginning and the summary; for load tests.")
 @json_option
 def listen(
     *,
@@ -87,6 +88,7 @@ def listen(
     secrets: tuple[str, ...],
     url: str | None,
     log: Path | None,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Receive what Penstock sends to http targets, and say what arrives, until Ctrl-C.
@@ -94,7 +96,7 @@ def listen(
     Names retries, duplicates (and whether the send number was the same), requests that are out of order
     within their group, and bad signatures.
 
-    Penstock sends to this machine only when `http.allow_networks` says so.
+    `penstock dev` may send to this machine; `penstock serve` only when `http.allow_networks` says so.
     """
     with reported():
         if not secrets and url is not None:
@@ -102,7 +104,7 @@ def listen(
         receiver = Receiver(
             clock=SystemClock(),
             decide=failing(share, rng=Random(seed), delay=delay),  # noqa: S311 - which requests fail
-            tell=_print_json if as_json else _print_line,
+            tell=ignore if quiet else _print_json if as_json else _print_line,
             secrets=secrets,
         )
         try:
