@@ -94,7 +94,8 @@ class App:
     ) -> None:
         live, health, story = Live(self.clock.monotonic), Health(), Story(_LOG, self.clock.monotonic)
         registry = CollectorRegistry()
-        emit = emit_to(live, health, story, Metrics(registry, version=__version__))
+        metrics = Metrics(registry, version=__version__)
+        emit = emit_to(live, health, story, metrics)
         registry.register(
             Depths(store.counts, store.scout, now=self.clock.now, monotonic=self.clock.monotonic)
         )
@@ -119,7 +120,9 @@ class App:
             tasks.create_task(serve_on(app, sock, http_over))
             tasks.create_task(self._metrics_server(client, api_threads, registry, http_over))
             tasks.create_task(
-                watch_loop(partial(self._turned, live), monotonic=self.clock.monotonic, stop=http_over)
+                watch_loop(
+                    partial(self._turned, live, metrics), monotonic=self.clock.monotonic, stop=http_over
+                )
             )
             tasks.create_task(keep_telling(story, http_over))
             threading.Thread(
@@ -199,9 +202,10 @@ class App:
         self.stop.set()
         self.hurry.set()
 
-    def _turned(self, live: Live, late: float) -> None:
+    def _turned(self, live: Live, metrics: Metrics, late: float) -> None:
         self._pulse = self.clock.monotonic()
         live.loop_delayed(late)
+        metrics.loop_delay.observe(late)
 
     def _watch(self) -> None:
         """End the process if its event loop no longer turns: a wedged node must not look alive."""

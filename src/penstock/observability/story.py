@@ -41,6 +41,7 @@ from penstock.ports.events import (
 EVERY_S: Final = 1.0
 LOOK_S: Final = 0.25
 MOST_REASONS: Final = 3
+MOST_OF_AN_ERROR: Final = 100
 TOLD: Final = {"retry": "to retry", "unknown": "of unknown fate", "not_called": "not sent"}
 
 
@@ -57,6 +58,7 @@ class _Lane:
     lag: float = 0.0
     took: float = 0.0
     sinks: set[str] = field(default_factory=set)
+    error: str | None = None
 
 
 class Story:
@@ -121,6 +123,8 @@ class Story:
         parts += [f"{lane.fenced} refused: somebody else had taken over"] if lane.fenced else []
         if not parts:
             return None
+        if lane.error:
+            parts.append(f"first error: {lane.error[:MOST_OF_AN_ERROR]}")
         if lane.calls:
             parts.append(f"{'up to ' if lane.calls > 1 else ''}{_ms(lane.lag)} after due")
         facts = {
@@ -171,6 +175,7 @@ def _add(lane: _Lane, call: Called) -> None:
     lane.sinks.add(call.sink)
     lane.lag = max(lane.lag, call.lag)
     lane.took = max(lane.took, call.took)
+    lane.error = lane.error or call.error
     for word, number in call.outcomes.items():
         if word in SENT:
             lane.sent += number

@@ -43,7 +43,7 @@ class Claimed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called(Event):
-    """A sink was called and answered (or not: `outcome` is then `unknown`); `lag` is the delay after due."""
+    """A sink was called and answered, or not; `lag` is the delay after due, `error` the first one it gave."""
 
     lane: str
     sink: str
@@ -51,6 +51,7 @@ class Called(Event):
     outcomes: Mapping[str, int]
     took: float
     lag: float
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

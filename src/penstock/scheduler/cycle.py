@@ -32,7 +32,7 @@ class LaneCycle:
     def __init__(self, deck: Deck, name: str, tasks: asyncio.TaskGroup) -> None:
         self.name = name
         self._deck, self._tasks = deck, tasks
-        self._flights: set[Flight] = set()
+        self._flights: dict[Flight, None] = {}  # in order: a run must not depend on addresses
         self._wake = asyncio.Event()
         self._jobs_at: datetime | None = None
         self._groups_at: datetime | None = None
@@ -159,7 +159,7 @@ class LaneCycle:
             Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)
         )
         flight = Flight(deck, plan, sink, claim)
-        self._flights.add(flight)
+        self._flights[flight] = None
         self._tasks.create_task(self._carry(flight))
         return len(claim.jobs)
 
@@ -170,5 +170,5 @@ class LaneCycle:
             text, trace = repr(error), traceback.format_exc()
             self._deck.ground.emit(LaneFailed(lane=self.name, error=text, trace=trace, pause=NONE))
         finally:
-            self._flights.discard(flight)
+            self._flights.pop(flight, None)
             self._wake.set()

@@ -53,7 +53,7 @@ class Flight:
         self._ready: list[Claimed] = []
         self._ready_since: dict[int, float] = {}
         self._behind: dict[str, deque[Claimed]] = {}
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], None] = {}
         self._news = asyncio.Event()
         self._next_slot = 0.0
         self._marked = claim.sending
@@ -194,11 +194,11 @@ class Flight:
         for start in range(0, len(sendable), self._sink.max_batch):
             batch = sendable[start : start + self._sink.max_batch]
             call = tasks.create_task(self._call(batch, confirmed))
-            self._calls.add(call)
+            self._calls[call] = None
             call.add_done_callback(self._landed)
 
     def _landed(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
+        self._calls.pop(call, None)
         self._news.set()
 
     async def _confirm(self) -> Confirmed | None:
@@ -257,8 +257,17 @@ class Flight:
             self._deck.breakers.note(self._target(claimed), answer)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
         kinds = Counter(type(answer).__name__.lower() for answer in answers)
+        error = next((text for answer in answers if (text := getattr(answer, "error", None))), None)
         ground.emit(
-            Called(lane=plan.name, sink=plan.sink, jobs=len(batch), outcomes=kinds, took=took, lag=lag)
+            Called(
+                lane=plan.name,
+                sink=plan.sink,
+                jobs=len(batch),
+                outcomes=kinds,
+                took=took,
+                lag=lag,
+                error=error,
+            )
         )
         self._finish(batch, outcomes)
 

@@ -119,7 +119,7 @@ class Limits:
         self._ground = ground
         self._shares: dict[Name, Share] = {}
         self._waits: dict[tuple[str, int], list[Share]] = {}
-        self._waiters: set[asyncio.Event] = set()
+        self._waiters: dict[asyncio.Event, None] = {}
         self._wanted = asyncio.Event()
         self.node = 0
         self.nodes = 1
@@ -234,11 +234,11 @@ class Limits:
 
     def watch(self, waiter: asyncio.Event) -> None:
         """Set the event whenever there may be more than before."""
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
 
     def unwatch(self, waiter: asyncio.Event) -> None:
         """Do not set it any more."""
-        self._waiters.discard(waiter)
+        self._waiters.pop(waiter, None)
 
     def call(self) -> None:
         """Have the loop look again."""

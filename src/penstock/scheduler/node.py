@@ -167,7 +167,7 @@ class Node:
         self.deck.holdings.note = self._note()
         if self.deck.stop.is_set():
             return
-        for name in self.deck.board.lanes.keys() - self._cycles.keys():
+        for name in [lane for lane in self.deck.board.lanes if lane not in self._cycles]:
             cycle = self._cycles[name] = LaneCycle(self.deck, name, lanes)
             lanes.create_task(cycle.run())
 
