@@ -101,16 +101,18 @@ class LaneCycle:
         if sink is None:
             return False
         plan = deck.board.plan(lane, sink)
-        room = min(deck.limits.room(plan), 2 * plan.batch - sum(flight.due for flight in self._flights))
+        room = 2 * plan.batch - sum(flight.due for flight in self._flights)
         soon = plan.batch - sum(flight.ahead for flight in self._flights)
         more = False
         if self._jobs_at is not None:
-            limit, ahead = self._share(self._jobs_at, now, plan, room=room, soon=soon)
+            now_room = min(room, deck.limits.room(plan, plan.limits))
+            limit, ahead = self._share(self._jobs_at, now, plan, room=now_room, soon=soon)
             got = await self._claim(store.claim, plan, sink, limit=limit, ahead=ahead)
             more, self._jobs_at = self._next(got, limit, self._jobs_at)
             room, soon = room - got, soon - got
         if self._groups_at is not None:
-            limit, ahead = self._share(self._groups_at, now, plan, room=room, soon=soon)
+            now_room = min(room, deck.limits.room(plan, plan.group_limits))
+            limit, ahead = self._share(self._groups_at, now, plan, room=now_room, soon=soon)
             limit = max(limit > 0, limit // plan.run)
             got = await self._claim(store.claim_groups, plan, sink, limit=limit, ahead=ahead)
             full, self._groups_at = self._next(got, limit, self._groups_at)

@@ -195,15 +195,15 @@ class Limits:
         if waited_for:
             self._tell()
 
-    def room(self, plan: Plan) -> int:
-        """Return how many jobs of a lane are worth claiming, as far as its own limits go.
+    def room(self, plan: Plan, limits: Sequence[Limit]) -> int:
+        """Return how many jobs of a lane are worth claiming, as far as these limits of its own go.
 
         Slots that are free now; of tokens what a second brings. Zero also tells the loop to ask for more.
         """
         now = self._ground.monotonic()
         self.forget(plan.name, NOBODY)
         room = plan.batch
-        for limit in plan.limits:
+        for limit in limits:
             share = self._share(limit, plan)
             waiting = share.wanted()
             if limit.rate is not None:
@@ -211,7 +211,7 @@ class Limits:
             if limit.max_in_flight is not None:
                 free = share.slots - share.busy if now < share.until else 0
                 room = min(room, free - waiting)
-                if room < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
+                if free - waiting < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
         return max(0, room)
 

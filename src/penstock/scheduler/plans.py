@@ -44,23 +44,25 @@ class Plan:
     retry_on: tuple[str, ...]
     give_up_on: tuple[str, ...]
     limits: tuple[Limit, ...]
+    group_limits: tuple[Limit, ...]
     format: str
     reported: bool
     pools: dict[str, Pool]
     pool: str | None
     target: str | None
     queue: str | None
-    _limits: dict[tuple[str, str], tuple[Limit, ...]] = field(default_factory=dict)
+    _limits: dict[tuple[bool, str, str], tuple[Limit, ...]] = field(default_factory=dict)
 
     def limits_of(self, claimed: Claimed) -> tuple[Limit, ...]:
         """Return every limit a job counts against: its lane's, and its pool's (or one key of it)."""
+        own = self.group_limits if claimed.job.mode else self.limits
         name = (claimed.context.pool if claimed.context else None) or self.pool
         if name is None or name not in self.pools:
-            return self.limits
+            return own
         pool = self.pools[name]
-        where = (name, key_of(pool, self, claimed) if pool.key else "")
+        where = (claimed.job.mode > 0, name, key_of(pool, self, claimed) if pool.key else "")
         if where not in self._limits:
-            self._limits[where] = (*self.limits, *pool_limit(pool, where[1]))
+            self._limits[where] = (*own, *pool_limit(pool, where[2]))
         return self._limits[where]
 
     def slot_of(self, claimed: Claimed) -> str | None:
@@ -112,6 +114,7 @@ class Plan:
 
 def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
     """Read a lane's settings; what it does not say, its sink's kind says."""
+    limits = lane_limits(lane)
     reported = (lane["complete_on"] or sink.complete_on) == "reported"
     passes = lane["hold_until"] == "sent" and sink.keeps_order
     misfire = lane["misfire"]
@@ -139,7 +142,8 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         max_recoveries=lane["max_recoveries"],
         retry_on=_words(lane["retry_on"]),
         give_up_on=_words(lane["give_up_on"]),
-        limits=lane_limits(lane),
+        limits=limits,
+        group_limits=(*limits, *groups_limit(lane)),
         format=lane["format"] or sink.format,
         reported=reported,
         pools=pools,
@@ -154,6 +158,11 @@ def lane_limits(lane: Lane) -> tuple[Limit, ...]:
     rate = _rate(lane["rate"])
     burst = default_burst(rate) if rate else 1
     return (Limit("lane", lane.name, "", rate, burst, lane["max_in_flight"]),)
+
+
+def groups_limit(lane: Lane) -> tuple[Limit, ...]:
+    """Return the limit on groups in flight: one job of each is, so it is a limit on ordered jobs."""
+    return (Limit("lane", lane.name, "groups", None, 1, lane["max_groups"]),) if lane["max_groups"] else ()
 
 
 def pool_limit(pool: Pool, key: str) -> tuple[Limit, ...]:
