@@ -25,12 +25,12 @@ from penstock.stores.sql.said import Columns
 from penstock.stores.sql.turns import Turns
 from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
 from penstock.stores.sqlite.fairness import GROUPS, JOBS, picked, shares
-from penstock.stores.sqlite.times import at_us, from_us, to_us
+from penstock.stores.sqlite.times import at_us, from_us, time_of, to_us
 
 _TIMES: Final = frozenset({"run_at", "start_by", "finish_by"})
 # What a claim needs of a live row: the rest of a pending row always has its default.
 _TAKEN: Final = LIVE_COLUMNS[: LIVE_COLUMNS.index("holds")]
-_REST: Final = (None,) * (len(LIVE_COLUMNS) - len(_TAKEN) - 1)
+_NOT_YET: Final = (None,) * (len(LIVE_COLUMNS) - len(_TAKEN) - 4)  # behind holds, epoch, node and claimed_at
 _WITH_CONTEXT: Final = f"""
     SELECT {", ".join(f"j.{column}" for column in _TAKEN)}, {", ".join(f"x.{column}" for column in CONTEXT_COLUMNS)}
       FROM {{source}} LEFT JOIN penstock_contexts x ON x.arrival = j.arrival"""
@@ -80,24 +80,21 @@ DROP_EMPTY: Final = f"""
 COUNT: Final = """
     INSERT INTO penstock_counts (lane, state, n) VALUES (?,?,?)
     ON CONFLICT (lane, state) DO UPDATE SET n = n + excluded.n"""
-# What history holds of a job that simply succeeded, with what it usually is; the rest nobody knows: NULL.
-_SUCCEEDED: Final[Mapping[str, object]] = {
-    "arrival": None, "lane": None, "keep": None, "mode": 0, "ord": None, "grp": None, "tenant": None, "due_at": None,
-    "start_by": None, "attempt": 1, "max_attempts": None, "send": 1, "recoveries": 0, "deferrals": 0, "revision": 0,
-    "epoch": None, "node": None, "claimed_at": None, "finished_at": None,
+# What a live row usually is, and what its history then holds. The rest differs, or nobody knows it: NULL.
+_USUAL: Final[Mapping[str, object]] = {
+    "mode": 0, "grp": None, "tenant": None, "start_by": None, "attempt": 0, "max_attempts": None, "send": 0,
+    "open": False, "recoveries": 0, "deferrals": 0, "revision": 0,
 }  # fmt: skip
+_HELD: Final = ("epoch", "node", "claimed_at", "finished_at")
 CLAIM: Final = """
     SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, jobs
       FROM penstock_claims WHERE id = ?"""
 
 
 _HOT: Final = len(_TAKEN)
-_STATE, _DUE, _OPEN = map(_TAKEN.index, ("state", "due_at", "open"))  # start_by is next to due_at
 _GRP: Final = _TAKEN.index("grp")
 _REVISION: Final = _TAKEN.index("revision")
-_RUN_AT: Final = _HOT + CONTEXT_COLUMNS.index("run_at")  # created_at is next to it
-_FINISH_BY: Final = _HOT + CONTEXT_COLUMNS.index("finish_by")
-_BY_DUE: Final = itemgetter(_DUE, 0)
+_BY_DUE: Final = itemgetter(_TAKEN.index("due_at"), 0)
 _BY_PLACE: Final = itemgetter(_GRP, _TAKEN.index("ord"), 0)
 
 OLD_HISTORY: Final = """
@@ -172,10 +169,10 @@ class SqliteHotPath:
             sql = "DELETE FROM penstock_claims WHERE id = ? AND settled IS NULL"
             if not tx.connection.execute(sql, (claim.epoch,)).rowcount:
                 return False
-            rest = (claim.epoch, claim.node, to_us(claim.claimed_at), to_us(tx.now))
-            rows = [_succeeded(claimed.job) + rest for claimed in claim.jobs]
-            bound = _filled(_SUCCEEDED, rows)
-            tx.connection.executemany(history_insert(tuple(bound)), zip(*bound.values(), strict=True))
+            columns = _succeeded([claimed.job for claimed in claim.jobs])
+            held = (claim.epoch, claim.node, to_us(claim.claimed_at), to_us(tx.now))
+            rows = zip(*columns.values(), *map(repeat, held))  # noqa: B905 - the last ones are endless
+            tx.connection.executemany(history_insert(tuple(columns)), rows)
             self.count(tx, {(lane, 2): -len(claim.jobs), (lane, 10): len(claim.jobs)})
             if claim.groups:
                 groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
@@ -270,13 +267,12 @@ class SqliteHotPath:
         now, until = tx.now, tx.now + ask.lease
         arrivals = json.dumps([row[0] for row in rows])
         tx.connection.execute(TAKE, (arrivals,))
-        # What all rows of a claim have in common: only ordered jobs stand in the way of others.
-        rest = (groups, *_REST)
-        stored = json.dumps([row[:_HOT] + rest for row in rows])
+        stored = json.dumps([row[:_HOT] for row in rows])
         values = (epoch, to_us(now), to_us(until), lane.id, ask.node, groups, arrivals, stored)
         tx.connection.execute(OPEN_CLAIM, values)
         self.count(tx, {(lane.id, 1): -len(rows), (lane.id, 2): len(rows)})
-        claimed = _all_claimed(rows, (groups, epoch, ask.node, now, *_REST[3:]))
+        # What all rows of a claim have in common: only ordered jobs stand in the way of others.
+        claimed = _all_claimed(rows, (groups, epoch, ask.node, now, *_NOT_YET))
         if any(row[_REVISION] for row in rows):
             claimed = as_edited(tx, claimed)
         return Claim(epoch, lane.name, ask.node, now, until, tuple(claimed), groups=groups)
@@ -290,19 +286,31 @@ def context_insert(columns: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def history_insert(columns: tuple[str, ...]) -> str:
-    """Return the INSERT of these columns; what the others usually are is written into it."""
-    usual = {name: value for name, value in _SUCCEEDED.items() if name not in columns and value is not None}
-    names, values = (
-        [*columns, *usual, "state"],
-        ["?"] * len(columns) + [str(value) for value in usual.values()],
-    )
-    return f"INSERT INTO penstock_history ({','.join(names)}) VALUES ({','.join(values)},10)"
+    """Return the INSERT of these columns and _HELD; what the others usually are is written into it."""
+    usual = {"mode": 0, "attempt": 1, "send": 1, "recoveries": 0, "deferrals": 0, "revision": 0, "state": 10}
+    fixed = {name: str(value) for name, value in usual.items() if name not in columns}
+    bound = (*columns, *_HELD)
+    names, values = ",".join((*bound, *fixed)), ",".join((*"?" * len(bound), *fixed.values()))
+    return f"INSERT INTO penstock_history ({names}) VALUES ({values})"
 
 
-def _filled(usual: Mapping[str, object], rows: Sequence[Row]) -> dict[str, Row]:
-    """Return the columns in which some row is not as usual: to bind a value costs, even when it is NULL."""
-    columns = zip(usual.items(), zip(*rows, strict=True), strict=True)
-    return {name: column for (name, value), column in columns if column.count(value) < len(rows)}
+def _succeeded(jobs: Sequence[Live]) -> dict[str, Sequence[Any]]:
+    """Return what history holds of jobs that simply succeeded, by column.
+
+    A column in which all are as usual is left out: to bind a value costs, even when it is NULL.
+    """
+    live = dict(zip(LIVE_COLUMNS, zip(*jobs, strict=True), strict=True))
+    kept: dict[str, Sequence[Any]] = {name: live[name] for name in ("arrival", "lane", "keep", "ord")}
+    kept["due_at"] = list(map(to_us, live["due_at"]))
+    unusual = {name for name, value in _USUAL.items() if live[name].count(value) < len(jobs)}
+    kept |= {name: live[name] for name in unusual - {"attempt", "send", "open", "start_by"}}
+    if "start_by" in unusual:
+        kept["start_by"] = [None if at is None else to_us(at) for at in live["start_by"]]
+    if "attempt" in unusual:
+        kept["attempt"] = [attempt + 1 for attempt in live["attempt"]]
+    if unusual & {"send", "open"}:
+        kept["send"] = [job.current_send for job in jobs]
+    return kept
 
 
 def _stored(name: str, column: Sequence[Any], now: int) -> Sequence[Any]:
@@ -319,39 +327,32 @@ def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
      recoveries, deferrals, revision) = row[:_HOT]  # fmt: skip
     return Live._make((
         arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, at_us(due_at), from_us(start_by), attempt,
-        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, *_REST[3:],
+        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, *_NOT_YET,
     ))  # fmt: skip
 
 
 def _all_claimed(rows: Sequence[Row], rest: Row) -> list[Claimed]:
-    """Read rows with their contexts; `rest` is the end of every Live. Runs once per job, so it is written for speed."""
-    new, state, jobs = tuple.__new__, (JobState.CLAIMED,), []
-    for row in rows:
-        due_at = at_us(row[_DUE])
-        times = (due_at, None if row[_DUE + 1] is None else at_us(row[_DUE + 1]))
-        live = new(
-            Live,
-            row[:_STATE] + state + row[_STATE + 1 : _DUE] + times + row[_DUE + 2 : _OPEN]
-            + (row[_OPEN] == 1,) + row[_OPEN + 1 : _HOT] + rest,
-        )  # fmt: skip
-        jobs.append(new(Claimed, (live, _context(row, due_at) if row[_HOT] is not None else None)))
+    """Read rows with their contexts; `rest` is the end of every Live. Written for speed: it runs for every job."""
+    new, state, jobs = tuple.__new__, JobState.CLAIMED, []
+    last_due = last_created = None
+    for (arrival, lane, keep, mode, _, order, grp, tenant, due_us, start_by, attempt, max_attempts, send, open_,
+         recoveries, deferrals, revision, id_, group, sequence, run_us, created_us, payload, headers, target, pool,
+         key, finish_by, entity, version, event, correlation) in rows:  # fmt: skip
+        if due_us != last_due:
+            last_due, due_at = due_us, time_of(due_us)
+        live = new(Live, (
+            arrival, lane, keep, mode, state, order, grp, tenant, due_at,
+            None if start_by is None else at_us(start_by), attempt, max_attempts, send, open_ == 1, recoveries,
+            deferrals, revision, *rest,
+        ))  # fmt: skip
+        if id_ is None:
+            jobs.append(new(Claimed, (live, None)))
+            continue
+        if created_us != last_created:
+            last_created, created_at = created_us, time_of(created_us)
+        said = new(Context, (
+            id_, group, sequence, due_at if run_us == due_us else at_us(run_us), created_at, payload, headers,
+            target, pool, key, None if finish_by is None else at_us(finish_by), entity, version, event, correlation,
+        ))  # fmt: skip
+        jobs.append(new(Claimed, (live, said)))
     return jobs
-
-
-def _context(row: Row, due_at: datetime) -> Context:
-    """Read the context behind a row; most jobs are due when they were enqueued, and a time is dear to make."""
-    run_at = due_at if row[_RUN_AT] == row[_DUE] else at_us(row[_RUN_AT])
-    created_at = run_at if row[_RUN_AT + 1] == row[_RUN_AT] else at_us(row[_RUN_AT + 1])
-    finish_by = (None if row[_FINISH_BY] is None else at_us(row[_FINISH_BY]),)
-    times = (run_at, created_at)
-    said = row[_HOT:_RUN_AT] + times + row[_RUN_AT + 2 : _FINISH_BY]
-    return tuple.__new__(Context, said + finish_by + row[_FINISH_BY + 1 :])
-
-
-def _succeeded(job: Live) -> Row:
-    """Return the values of _SUCCEEDED up to `revision`."""
-    return (
-        job.arrival, job.lane, job.keep, job.mode, job.ord, job.grp, job.tenant, to_us(job.due_at),
-        None if job.start_by is None else to_us(job.start_by), job.attempt + 1, job.max_attempts,
-        job.current_send, job.recoveries, job.deferrals, job.revision,
-    )  # fmt: skip

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY: Final = 86_400_000_000
+_EXACT_US: Final = 2**32 * 1_000_000  # until 2106
 
 
 def to_us(at: datetime) -> int:
@@ -19,7 +19,12 @@ def from_us(us: int | None) -> datetime | None:
     return None if us is None else at_us(us)
 
 
-@lru_cache(maxsize=4096)
-def at_us(us: int) -> datetime:
-    """Return the time of a column that is never NULL; a batch says the same time over and over."""
+def time_of(us: int) -> datetime:
+    """Return the time of a column that is never NULL."""
+    # Half the price, and exact for this century: seconds as a float are less than half a microsecond off.
+    if 0 <= us < _EXACT_US:
+        return datetime.fromtimestamp(us / 1e6, UTC)
     return EPOCH + timedelta(microseconds=us)
+
+
+at_us: Final = lru_cache(maxsize=4096)(time_of)  # the same times are said over and over

@@ -183,7 +183,8 @@ def _not_ended(tables: Tables, row: list[Any], touched: Touched) -> None:
 
 def _claim(tables: Tables, row: list[Any], touched: Touched) -> None:
     epoch, node, until, _, sending, _, lane, groups, claimed_at, jobs = row
-    rows = tuple(live(values) for values in jobs)
+    missing = (groups, *[None] * (len(Live._fields) - len(jobs[0]) - 1))
+    rows = tuple(live((*values, *missing)) for values in jobs)
     tables.claims[epoch] = Held(
         epoch, node, at_us(until), bool(sending), lane, bool(groups), at_us(claimed_at), rows
     )

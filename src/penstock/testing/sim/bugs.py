@@ -173,7 +173,7 @@ ROWS: Final = (
     Bug(
         "a claim is closed before all of it is in history",
         "steady",
-        [Edit(_SQLITE, "+ rest for claimed in claim.jobs]", "+ rest for claimed in claim.jobs[:3]]")],
+        [Edit(_SQLITE, "[claimed.job for claimed in claim.jobs]", "[c.job for c in claim.jobs[:3]]")],
     ),
     Bug(
         "a job that ended stays among the live ones",
