@@ -77,6 +77,8 @@ class Spy:
             return f"${numbers[name]}"
 
         statement = _PARAMETER.sub(number, query)
+        with connection.pipeline() as pipeline:
+            pipeline.sync()  # what is queued before it comes before it, a BEGIN for example
         plain = psycopg.ClientCursor(connection)
         inside = connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
         plain.execute("SAVEPOINT spy" if inside else "BEGIN")

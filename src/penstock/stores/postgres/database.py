@@ -179,6 +179,18 @@ class PostgresDatabase:
         """Run a closure that is one statement: it commits by itself, without two round trips more."""
         return self._again(lambda connection: work(PostgresTx(connection)))
 
+    def queued(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run a closure that looks at no result in a transaction: all of it is one round trip.
+
+        What its cursors brought is there when this returns; an error comes then, too.
+        """
+
+        def piped(connection: psycopg.Connection[Row]) -> T:
+            with connection.pipeline():
+                return self._transaction(connection, work)
+
+        return self._again(piped)
+
     def read(self, work: Callable[[PostgresTx], T]) -> T:
         """Run a closure that only reads."""
         return self.write(work)

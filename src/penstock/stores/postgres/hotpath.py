@@ -12,6 +12,7 @@ from operator import itemgetter
 from time import perf_counter
 from typing import Any, Final
 
+from psycopg import Cursor
 from psycopg import errors as pg
 
 from penstock.domain.job import Claim, Claimed, Context, Live
@@ -78,14 +79,13 @@ class PostgresHotPath:
             return db.single(lambda tx: tx.cursor.execute(sql.SETTLE, params).rowcount > 0)
         groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
 
-        def work(tx: PostgresTx) -> bool:
-            with tx.connection.pipeline():
-                done = tx.connection.cursor().execute(sql.SETTLE, params)
-                self.lock_groups(tx, lane, groups, claim.epoch)
-                self.release_groups(tx, lane, groups, claim.epoch)
-            return done.rowcount > 0
+        def work(tx: PostgresTx) -> Cursor[Row]:
+            done = tx.connection.cursor().execute(sql.SETTLE, params)
+            self.lock_groups(tx, lane, groups, claim.epoch)
+            _release(tx, _held(lane, groups, claim.epoch), only=sql.IF_CLOSED)
+            return done
 
-        return db.write(work)
+        return db.queued(work).rowcount > 0
 
     def claim_row(self, tx: PostgresTx, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""
@@ -125,9 +125,7 @@ class PostgresHotPath:
     def release_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim."""
         if groups:
-            params = _held(lane, groups, epoch)
-            tx.cursor.execute(sql.RELEASE_GROUPS, params)
-            tx.cursor.execute(sql.DROP_EMPTY, params)
+            _release(tx, _held(lane, groups, epoch))
 
     def hand_over_groups(
         self, tx: PostgresTx, lane: int, groups: Sequence[str], *, old: int, new: int
@@ -218,6 +216,12 @@ class PostgresHotPath:
             tx, self._turns, fairness.GROUPS, lane=lane.id, ahead=ask.ahead, limit=ask.limit
         )
         return tx.cursor.execute(sql.LEASE_FAIR, _params(ask, lane) | shares).fetchall() if shares else []
+
+
+def _release(tx: PostgresTx, held: dict[str, Any], *, only: str = "") -> None:
+    """Drop those of our groups that are empty, let go the others."""
+    tx.cursor.execute(sql.DROP_EMPTY + only, held)
+    tx.cursor.execute(sql.RELEASE_GROUPS + only, held)
 
 
 def _params(ask: Ask, lane: LaneRow) -> dict[str, Any]:

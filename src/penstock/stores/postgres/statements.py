@@ -129,7 +129,7 @@ ABSORB: Final = """
         SELECT w.grp, j.tenant, j.state, CASE WHEN j.state = 1 THEN j.due_at END AS due_at,
                coalesce(j.state = 1 AND j.mode = 2 AND g.dead_arrival IS NOT NULL AND (g.dead_seq, g.dead_arrival)
                  < (CASE WHEN j.ord < 0 THEN j.ord::bigint + 2147483648 ELSE j.ord END, j.arrival), false) AS blocked
-          FROM (SELECT DISTINCT grp FROM w) w
+          FROM (SELECT DISTINCT grp FROM w ORDER BY grp) w
          CROSS JOIN LATERAL (SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
                 WHERE j.lane = %(lane)s::int AND j.grp = w.grp AND j.holds
                 ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) j
@@ -220,7 +220,7 @@ _BLOCKED: Final = """coalesce(q.state = 1 AND q.mode = 2 AND g.dead_arrival IS N
 # What a group's row says of its next head: domain/ordering.py's gate(), in SQL. Its locks were taken before.
 _OUR_GROUPS: Final = f"""g.claim = %(epoch)s::bigint AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
         SELECT ctid AS row FROM penstock.groups h
-         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint OFFSET 0) h))"""
+         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint{{which}} OFFSET 0) h))"""
 RELEASE_GROUPS: Final = f"""
     UPDATE penstock.groups g SET claim = NULL, (tenant, blocked, next_at) = (
         SELECT q.tenant, {_BLOCKED}, CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
@@ -228,15 +228,18 @@ RELEASE_GROUPS: Final = f"""
             SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
              WHERE j.lane = %(lane)s::int AND j.grp = g.grp AND j.holds
              ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) q ON true)
-     WHERE {_OUR_GROUPS}"""
-HAND_OVER_GROUPS: Final = f"UPDATE penstock.groups g SET claim = %(new)s::bigint WHERE {_OUR_GROUPS}"
-# An empty group goes; a job committed later brings its wake, which makes the group again.
-_IDLE: Final = "g.claim IS NULL AND g.next_at IS NULL AND g.dead_arrival IS NULL AND NOT g.paused"
-DROP_EMPTY: Final = f"""
-    DELETE FROM penstock.groups g WHERE {_IDLE} AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
-        SELECT ctid AS row FROM penstock.groups g WHERE g.lane = %(lane)s::int AND g.grp = k.grp AND {_IDLE}
-           AND NOT EXISTS (SELECT FROM penstock.jobs j WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds)
-        OFFSET 0) h))"""
+     WHERE {_OUR_GROUPS.format(which="")}"""
+HAND_OVER_GROUPS: Final = (
+    f"UPDATE penstock.groups g SET claim = %(new)s::bigint WHERE {_OUR_GROUPS.format(which='')}"
+)
+# An empty group goes at once, instead of being let go first; a job committed later brings its wake, which makes the
+# group again. Its lock was taken before: nobody can have marked it for a job that this snapshot does not see.
+_EMPTY: Final = """
+           AND h.dead_arrival IS NULL AND NOT h.paused AND NOT EXISTS (
+               SELECT FROM penstock.jobs j WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds)"""
+DROP_EMPTY: Final = f"DELETE FROM penstock.groups g WHERE {_OUR_GROUPS.format(which=_EMPTY)}"
+# Where a claim is settled as a whole, its groups go with its row; one that was settled in parts before still has both.
+IF_CLOSED: Final = " AND NOT EXISTS (SELECT FROM penstock.claims c WHERE c.id = %(epoch)s::bigint)"
 WAKE: Final = "INSERT INTO penstock.wakes (lane, grp) SELECT %(lane)s::int, unnest(%(groups)s::text[])"
 FOLD: Final = """
     WITH d AS (DELETE FROM penstock.count_deltas RETURNING lane, state, n),
