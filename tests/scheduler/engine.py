@@ -71,7 +71,7 @@ class Engine:
 
     async def ended(self, *ids: str, state: JobState = JobState.SUCCEEDED) -> None:
         """Wait until all these jobs are in that state."""
-        await self.until(lambda: all(self.client.get(id_).state is state for id_ in ids))
+        await self.until(lambda: {job.state for job in self.store.find(ids).values()} == {state})
 
     def order(self) -> dict[str | None, list[str]]:
         """Return the ids that were sent, by group, in the order of the calls."""

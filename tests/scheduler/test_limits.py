@@ -1,0 +1,106 @@
+"""Rates and concurrency hold over all nodes, per key where a pool has one; nobody is in another's way."""
+
+import asyncio
+from bisect import bisect_left
+from collections import Counter
+
+from penstock.domain.envelopes import Envelope
+from penstock.domain.pools import pool
+from tests.scheduler.engine import Engine
+
+SLACK_S = 0.1  # what a busy test machine may shift a call by
+
+
+class Busy:
+    """A slow sink that notes how many calls it has at once, per lane and in all."""
+
+    def __init__(self) -> None:
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+
+    async def __call__(self, envelope: Envelope) -> None:
+        self.now[envelope.lane] += 1
+        self.most[envelope.lane] = max(self.most[envelope.lane], self.now[envelope.lane])
+        await asyncio.sleep(0.05)
+        self.now[envelope.lane] -= 1
+
+
+def most_within(times: list[float], seconds: float) -> int:
+    times = sorted(times)
+    return max(bisect_left(times, at + seconds) - index for index, at in enumerate(times))
+
+
+async def test_no_more_are_in_flight_than_the_lane_allows_on_two_nodes(engine: Engine) -> None:
+    busy = Busy()
+    engine.lane(max_in_flight=4)
+    engine.answers["orders"] = busy
+    ids = engine.enqueue(*({} for _ in range(40)))
+    async with engine.node(), engine.node():
+        await engine.ended(*ids)
+
+    assert 2 <= busy.most["orders"] <= 4
+
+
+async def test_no_more_groups_are_in_flight_than_the_lane_allows(engine: Engine) -> None:
+    busy = Busy()
+    engine.lane(mode="block_on_error", max_groups=2)
+    engine.answers["orders"] = busy
+    ids = engine.enqueue(*({"group": f"g{n % 10}"} for n in range(20)))
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert busy.most["orders"] == 2
+
+
+async def test_a_pools_rate_holds_for_its_lanes_on_two_nodes_together(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="40/s", burst=8), actor="test")
+    engine.lane(pool="web")
+    engine.lane("more", pool="web")
+    ids = engine.enqueue(*({"lane": lane} for _ in range(30) for lane in ("orders", "more")))
+    async with engine.node(), engine.node():
+        await engine.ended(*ids)
+
+    times = [call.at for call in engine.sent]
+    assert max(times) - min(times) >= (60 - 8) / 40 - SLACK_S
+    for window in (0.2, 0.5, 1.0):
+        assert most_within(times, window) <= 40 * (window + SLACK_S) + 8
+
+
+async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="60/s", burst=6), actor="test")
+    engine.lane(pool="web", weight=3)
+    engine.lane("more", pool="web", weight=1)
+    engine.enqueue(*({"lane": lane} for _ in range(120) for lane in ("orders", "more")))
+    async with engine.node():
+        await engine.until(lambda: len(engine.sent) >= 120)
+
+    counts = Counter(call.envelope.lane for call in engine.sent[20:120])
+    assert 60 <= counts["orders"] <= 90  # three quarters, when all goes well
+
+
+async def test_a_tenant_without_tokens_stands_in_nobodys_way(engine: Engine) -> None:
+    engine.store.put_pool(pool("each", rate="2/s", burst=2, key="tenant"), actor="test")
+    engine.lane(pool="each", batch_size=50)
+    engine.enqueue(*({"tenant": "greedy"} for _ in range(300)))
+    async with engine.node():
+        await engine.until(lambda: len(engine.sent) >= 2)
+        modest = engine.enqueue({"tenant": "modest"}, {"tenant": "modest"}, {"tenant": None})
+        before = engine.clock.monotonic()
+        await engine.ended(*modest)
+        took = engine.clock.monotonic() - before
+
+    greedy = [call.at for call in engine.sent if call.envelope.tenant == "greedy"]
+    assert took < 3
+    assert most_within(greedy, 1.0) <= 2 * (1 + SLACK_S) + 2
+
+
+async def test_a_rate_that_is_changed_holds_at_once(engine: Engine) -> None:
+    engine.lane(rate="5/s")
+    ids = engine.enqueue(*({} for _ in range(60)))
+    async with engine.node():
+        await engine.until(lambda: len(engine.sent) >= 6)
+        engine.lane(rate="200/s")
+        before = engine.clock.monotonic()
+        await engine.ended(*ids)
+
+    assert engine.clock.monotonic() - before < 6  # 54 jobs: eleven seconds at the old rate
