@@ -52,9 +52,10 @@ class AsyncClient:
         actor: str = "client",
         clock: Clock | None = None,
         executor: Executor | None = None,
+        notify: bool = True,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._open = partial(Client, store, actor=actor, clock=self._clock)
+        self._open = partial(Client, store, actor=actor, clock=self._clock, notify=notify)
         self._client: Client | None = None
         self._opening = asyncio.Lock()
         self._executor: Executor

@@ -5,7 +5,8 @@ anything is written, and every refusal names the field and the fix. A client may
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from random import Random
@@ -19,12 +20,13 @@ from penstock.domain.gates import Explanation
 from penstock.domain.intake import Content, Fields, Given, Time, check_text
 from penstock.domain.job import Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
+from penstock.domain.outcomes import Running
 from penstock.domain.queries import Filters, job_query
 from penstock.domain.reports import Word, meaning
-from penstock.domain.states import TERMINAL, JobState, Verb
+from penstock.domain.states import TERMINAL, Effect, JobState, Verb
 from penstock.domain.ulid import BadUlid, Ulids
 from penstock.domain.ulid import parse as parse_ulid
-from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreUnavailable
+from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreError, StoreUnavailable
 from penstock.explain import explain
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
@@ -43,13 +45,17 @@ class Client:
     """Jobs in a database: `Client("sqlite:///penstock.db")`, `Client("postgresql://user@host/db")`.
 
     Raises SchemaMismatch when the tables are missing or of another version. `actor` is who the audit names
-    for what operators do through this client.
+    for what operators do through this client. Nodes are told of new jobs once these are committed; without
+    `notify` they find them when they look the next time.
     """
 
-    def __init__(self, store: str | Store, *, actor: str = "client", clock: Clock | None = None) -> None:
+    def __init__(
+        self, store: str | Store, *, actor: str = "client", clock: Clock | None = None, notify: bool = True
+    ) -> None:
         self._clock = clock or SystemClock()
         self.store: Store = _opened(store, self._clock) if isinstance(store, str) else store
         self._actor = actor
+        self._notify = notify
         self._admission = Admission(self.store, self._clock.monotonic)
         self._ids = Ulids(lambda: int(self._clock.now().timestamp() * 1000), os.urandom)
         self._random = Random()  # noqa: S311 - spreads retries, guards nothing
@@ -110,10 +116,18 @@ class Client:
     def _enqueue_batch(self, part: Sequence[Given]) -> Answers:
         admitted, refused = self._admission.admit(part)
         written = self.store.enqueue(admitted) if admitted else []
+        if admitted:
+            self._wake({job.lane for job in admitted})
         if not refused:
             return written
         answers = iter(written)
         return [refused[index] if index in refused else next(answers) for index in range(len(part))]
+
+    def _wake(self, lanes: Collection[str] = ()) -> None:
+        """Tell nodes of what was committed; they look for themselves if nobody does."""
+        if self._notify:
+            with suppress(StoreError):
+                self.store.wake(lanes)
 
     # -- looking
     def get(self, id: str) -> Job:  # noqa: A002
@@ -182,6 +196,8 @@ class Client:
         )
         if done.state is None:
             raise NotFound("job", id)
+        if done.effect is Effect.NOW:
+            self._wake()
         return done
 
     def cancel(self, id: str, *, reason: str, force: bool = False) -> Done:  # noqa: A002
@@ -228,7 +244,7 @@ class Client:
         job = self.get(id)
         checked = self._admission.content(job.lane, {"run_at": run_at, **content})
         changed: dict[str, Any] = {name: getattr(checked, name) for name in content}
-        return self.store.edit(
+        done = self.store.edit(
             job.id,
             actor=self._actor,
             reason=_reason(reason),
@@ -237,6 +253,9 @@ class Client:
             force=out_of_order,
             **changed,
         )
+        if done.effect is Effect.NOW:
+            self._wake([job.lane])
+        return done
 
     # -- executors
     def report(
@@ -258,7 +277,10 @@ class Client:
         job = self.get(id)
         word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
         means = meaning(word, job=job.live, lane=self.lane(job.lane), random=self._random.random())
-        return self.store.report([Report(id=job.id, send=send, outcome=means)])[0]
+        [reported] = self.store.report([Report(id=job.id, send=send, outcome=means)])
+        if reported.applied and not isinstance(means, Running):
+            self._wake([job.lane])
+        return reported
 
 
 def connect(url: str, *, actor: str = "client") -> Client:

@@ -3,7 +3,7 @@
 A part of `Store` (ports/store.py), with the same rules: set-based, synchronous, times are the store's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from penstock.domain.job import Claim
 from penstock.domain.limits import Grant, Limit, Need
 from penstock.domain.pauses import Pause
 from penstock.domain.states import Verb
+from penstock.ports.wakeups import Wakeups
 
 __all__ = ["Confirmed", "Flow", "Grant", "Limit", "Need", "Pause", "Scouted", "Target", "Work"]
 
@@ -81,6 +82,15 @@ class Flow(Protocol):
         self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Pause | None:
         """Stop every lane at once, or let them go; audited. Return the pause in force."""
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Tell nodes that these lanes have news, after it is committed; an empty one = somewhere.
+
+        It may be forgotten: it shortens a wait, nothing depends on it.
+        """
+
+    def wakeups(self) -> Wakeups | None:
+        """Return a way to wait for news; None = there is none, look now and then."""
 
     def store_pause(self) -> Pause | None:
         """Return the pause of the whole store that is in force now."""

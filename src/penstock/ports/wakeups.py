@@ -5,7 +5,11 @@ from typing import Protocol
 
 
 class Wakeups(Protocol):
-    """A blocking wait on a connection of its own, made for a thread of its own."""
+    """A blocking wait on a connection of its own, made for a thread of its own.
+
+    What was said before it was connected nobody heard: so the first wait, and the first after a connection
+    was lost, return an empty set at once.
+    """
 
     def wait(self, timeout: timedelta) -> frozenset[str] | None:
         """Return the lanes that have news, an empty set when it is not known which; None = the time is up.

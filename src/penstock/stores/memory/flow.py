@@ -1,6 +1,6 @@
 """The pacing role (`ports/flow.py`) of the model."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from threading import RLock
 
@@ -16,6 +16,7 @@ from penstock.domain.states import JobState
 from penstock.ports.flow import Confirmed, Grant, Limit, Need, Pause, Scouted, Target, Work
 from penstock.stores.memory.reading import group
 from penstock.stores.memory.tables import Tables
+from penstock.stores.memory.wakeups import MemoryWakeups
 
 
 class FlowPart:
@@ -87,6 +88,20 @@ class FlowPart:
                 was, becomes = (pause.facts() if pause else None for pause in (before, wanted))
                 tables.audit.append(Audit(now, None, None, actor, action, was, becomes, reason))
             return self.store_pause()
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Tell nodes that these lanes have news."""
+        with self._lock:
+            listeners = self._tables.listeners = [one for one in self._tables.listeners if not one.closed]
+        for listener in listeners:
+            listener.ring(lanes)
+
+    def wakeups(self) -> MemoryWakeups:
+        """Return a way to wait for news."""
+        listener = MemoryWakeups()
+        with self._lock:
+            self._tables.listeners.append(listener)
+        return listener
 
     def store_pause(self) -> Pause | None:
         """Return the pause of the whole store that is in force now."""

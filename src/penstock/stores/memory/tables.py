@@ -20,6 +20,7 @@ from penstock.domain.standing import NodeRow
 from penstock.domain.states import LIVE, JobState, Verb
 from penstock.ports.secrets import Secret
 from penstock.ports.store import Tick
+from penstock.stores.memory.wakeups import MemoryWakeups
 
 TICKS_KEPT = 1_000
 
@@ -119,6 +120,7 @@ class Tables:
     store_pause: Pause | None = None
     limits: dict[str, Account] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
+    listeners: list[MemoryWakeups] = field(default_factory=list)
     served: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)

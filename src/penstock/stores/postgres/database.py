@@ -7,7 +7,7 @@ million jobs is worse than any index.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -23,6 +23,7 @@ from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.postgres.copying import copy_sql, rows_text
+from penstock.stores.postgres.wakeups import NOTIFY, Pace, PostgresWakeups, allowed
 from penstock.stores.sql.database import Row
 
 T = TypeVar("T")
@@ -157,6 +158,8 @@ class PostgresDatabase:
         connection_class: type[PooledConnection] = PooledConnection,
     ) -> None:
         self._lost_at = 0.0
+        self._url = url
+        self._pace = Pace()
         self._pool = ConnectionPool(
             url,
             min_size=1,
@@ -207,6 +210,16 @@ class PostgresDatabase:
             return work(tx)
 
         return self.write(frozen)
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Notify those who listen, not too often."""
+        names = allowed(self._pace, lanes)
+        if names:
+            self.single(lambda tx: tx.fetch(NOTIFY, lanes=names))
+
+    def wakeups(self) -> PostgresWakeups:
+        """Return a connection that listens."""
+        return PostgresWakeups(self._url)
 
     def close(self) -> None:
         """Close the pool."""

@@ -9,11 +9,12 @@ Shared statements are written once, in a small common language:
 Each dialect compiles that to its own form. What must be fast is written by hand in the dialect's hotpath.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from penstock.domain.job import Live
+from penstock.ports.wakeups import Wakeups
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -71,6 +72,12 @@ class Database(Protocol):
 
     def snapshot(self, work: Callable[[Tx], T]) -> T:
         """Run a closure that only reads, and sees nothing that is committed after it began."""
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Tell those who wait that these lanes have news; it may be forgotten."""
+
+    def wakeups(self) -> Wakeups | None:
+        """Return a way to wait for news; None = there is none."""
 
     def close(self) -> None:
         """Close every connection."""

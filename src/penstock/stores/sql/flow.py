@@ -1,11 +1,12 @@
 """The pacing role (`ports/flow.py`) of a store in a SQL database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from penstock.domain.breakers import Note
 from penstock.domain.job import Claim
 from penstock.ports.flow import Confirmed, Grant, Need, Pause, Scouted, Target
+from penstock.ports.wakeups import Wakeups
 from penstock.stores.sql import limits, pacing, pausing, targets
 from penstock.stores.sql.database import Database, Tx
 
@@ -55,6 +56,14 @@ class FlowPart:
             return pausing.pause_store(tx, wanted, actor=actor, reason=reason)
 
         return self.db.write(work)
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Tell nodes that these lanes have news."""
+        self.db.wake(lanes)
+
+    def wakeups(self) -> Wakeups | None:
+        """Return a way to wait for news."""
+        return self.db.wakeups()
 
     def store_pause(self) -> Pause | None:
         """Return the pause of the whole store that is in force now."""

@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -22,6 +22,7 @@ from penstock.domain.job import Live
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.sql.database import Row
 from penstock.stores.sqlite.times import from_us, to_us
+from penstock.stores.sqlite.wakeups import SqliteWakeups
 
 T = TypeVar("T")
 BUSY_TIMEOUT_S: Final = 10.0
@@ -218,6 +219,13 @@ class SqliteDatabase:
     def snapshot(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, as every read is."""
         return self.read(work)
+
+    def wake(self, lanes: Collection[str]) -> None:
+        """Do nothing: those who wait look at the file."""
+
+    def wakeups(self) -> SqliteWakeups | None:
+        """Return a way to wait for commits; none in memory, where only this process could make one."""
+        return None if self._path == ":memory:" else SqliteWakeups(self._path)
 
     def close(self) -> None:
         """Close every connection."""

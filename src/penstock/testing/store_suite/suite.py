@@ -33,6 +33,7 @@ from penstock.testing.store_suite.shared_keys import SecretTests
 from penstock.testing.store_suite.standings import NodeTests, StandingTests
 from penstock.testing.store_suite.targets import StorePauseTests, TargetTests
 from penstock.testing.store_suite.verbs import VerbTests
+from penstock.testing.store_suite.waking import WakingTests
 
 
 class StoreSuite(
@@ -73,6 +74,7 @@ class StoreSuite(
     RetentionTests,
     LeaderTests,
     FencingTests,
+    WakingTests,
     RaceTests,
     GroupRaceTests,
     StandingTests,
