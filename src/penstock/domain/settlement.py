@@ -160,7 +160,8 @@ def _lapsed(job: Live, now: datetime, *, started: bool | None, hold: bool) -> La
         row = row._replace(open=row.open if job.state == JobState.CLAIMED else False)
     else:
         row = _sent(job, Move.LAPSE_HOLD if hold else Move.LAPSE)._replace(open=True)
-    row = _again(row, now)._replace(recoveries=job.recoveries + 1)
+    # It may have been claimed ahead of its time.
+    row = _again(row, max(job.due_at, now))._replace(recoveries=job.recoveries + 1)
     if hold and started is not False:
         row = row._replace(reason="outcome_unknown")
     outcome = "lapsed" if started is not False else "not_started"

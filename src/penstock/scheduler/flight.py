@@ -30,7 +30,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaseLost
 from penstock.ports.flow import Confirmed
 from penstock.ports.sink import Sink
-from penstock.ports.store import Settled
+from penstock.ports.store import Settled, Tick
 from penstock.scheduler.calling import call_sink, outcome_of_answer
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
@@ -46,8 +46,9 @@ TOO_LONG_S: Final = 5.0
 class Flight:
     """A claim in the air. `ahead` of its jobs are not due yet, `due` are and have no outcome."""
 
-    def __init__(self, deck: Deck, plan: Plan, sink: Sink, claim: Claim) -> None:
+    def __init__(self, deck: Deck, plan: Plan, sink: Sink, claim: Claim, *, claim_took: float = 0.0) -> None:
         self._deck, self._plan, self._sink, self._claim = deck, plan, sink, claim
+        self._phases = {"claim": claim_took, "confirm": 0.0, "send": 0.0, "settle": 0.0}
         self._waiting: list[tuple[float, int, Claimed]] = []
         self._numbers = count()
         self._ready: list[Claimed] = []
@@ -83,8 +84,19 @@ class Flight:
         finally:
             deck.limits.unwatch(self._news)
             deck.limits.forget(self._plan.name, epoch)
-            deck.limits.release(self._plan, list(self._out.values()))
+            deck.limits.hand_over(self._plan, list(self._out.values()))
             deck.holdings.drop(epoch)
+
+    def _tick(self) -> Tick:
+        """Return what came of this pass, and how long each phase took in all."""
+        self._phases["settle"] = self._settling.took
+        return Tick(
+            node=self._deck.node,
+            lane=self._plan.name,
+            claimed=len(self._claim.jobs),
+            settled=self._settling.applied,
+            phases={name: round(seconds, 6) for name, seconds in self._phases.items()},
+        )
 
     def notice(self) -> None:
         """Look again: the node was told to stop or to hurry."""
@@ -165,7 +177,9 @@ class Flight:
     # -- before the call
     async def _launch(self, go: list[Claimed], tasks: asyncio.TaskGroup) -> None:
         deck, epoch = self._deck, self._claim.epoch
+        started = deck.ground.monotonic()
         confirmed = await self._confirm()
+        self._phases["confirm"] += deck.ground.monotonic() - started
         if confirmed is None:  # the store is away: as long as the claim is trusted we ask again
             deck.limits.refund(self._plan, go)
             self._ready = go + self._ready
@@ -251,6 +265,7 @@ class Flight:
         started = ground.monotonic()
         answers = await call_sink(self._deck, plan, self._sink, batch)
         took = ground.monotonic() - started
+        self._phases["send"] += took
         outcomes: dict[int, Outcome] = {}
         for claimed, answer in zip(batch, answers, strict=True):
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
@@ -355,7 +370,7 @@ class Flight:
         gone = [
             self._out.pop(arrival) for arrival in settled.applied | settled.refused if arrival in self._out
         ]
-        self._deck.limits.release(self._plan, gone)
+        self._deck.limits.hand_over(self._plan, gone)
         if self._claim.groups:
             self._deck.poke(self._plan.name)
 

@@ -174,11 +174,15 @@ class Limits:
         """Give back the slots of jobs that are no longer being sent; their tokens are spent."""
         self._put_back(plan, jobs, tokens=False)
 
+    def hand_over(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+        """Give up the slots of jobs that are out: their own rows take them from now on, they are not ours."""
+        self._put_back(plan, jobs, tokens=False, slots=True)
+
     def refund(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
         """Give back tokens and slots of jobs for which no call was made."""
         self._put_back(plan, jobs, tokens=True)
 
-    def _put_back(self, plan: Plan, jobs: Sequence[Claimed], *, tokens: bool) -> None:
+    def _put_back(self, plan: Plan, jobs: Sequence[Claimed], *, tokens: bool, slots: bool = False) -> None:
         now, waited_for = self._ground.monotonic(), False
         counts = Counter(limit for claimed in jobs for limit in plan.limits_of(claimed))
         for limit, number in counts.items():
@@ -186,6 +190,8 @@ class Limits:
             if share is None:
                 continue
             share.busy = max(0, share.busy - number)
+            if slots:
+                share.slots = max(share.busy, share.slots - number)
             if tokens and limit.rate is not None:
                 back = min(number, share.spent)
                 share.spent, share.tokens = share.spent - back, share.tokens + back
