@@ -285,8 +285,8 @@ class Store(Flow, Insight, Queue, Secrets, Protocol):
     def retire(self, *, slice_rows: int, under: Term | None = None) -> int:
         """Drop a bounded slice of what retention no longer keeps, and prepare for the days ahead."""
 
-    def record_tick(self, tick: Tick) -> None:
-        """Keep a pass's figures."""
+    def record_ticks(self, ticks: Sequence[Tick]) -> None:
+        """Keep the figures of passes."""
 
     # -- nodes and the leader
     def register_node(self, name: str) -> int:

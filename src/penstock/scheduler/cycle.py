@@ -160,7 +160,7 @@ class LaneCycle:
         ground.emit(
             Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)
         )
-        flight = Flight(deck, plan, sink, claim)
+        flight = Flight(deck, plan, sink, claim, claim_took=took)
         self._flights[flight] = None
         self._tasks.create_task(self._carry(flight))
         return len(claim.jobs)

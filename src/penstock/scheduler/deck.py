@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
+from penstock.ports.store import Tick
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground
@@ -11,6 +13,8 @@ from penstock.scheduler.holding import Holdings
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outlets import Outlets
 from penstock.scheduler.timing import StoreTime
+
+MOST_TICKS: Final = 200  # a second
 
 
 @dataclass(slots=True)
@@ -36,3 +40,11 @@ class Deck:
     look_again: Callable[[], None] = lambda: None
     may_dispatch: Callable[[], bool] = lambda: True
     returned: int = 0
+    ticks: list[Tick] = field(default_factory=list)
+
+    async def write_ticks(self) -> bool:
+        """Keep the figures of the passes since the last time, with one statement."""
+        ticks, self.ticks = self.ticks, []
+        if ticks:
+            await self.ground.call(self.ground.store.record_ticks, ticks[-MOST_TICKS:])
+        return False

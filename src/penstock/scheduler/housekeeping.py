@@ -43,7 +43,7 @@ class Housekeeping:
             phases[name] = round(self.ground.monotonic() - started, 6)
         self.ground.emit(Housekept(did=did, phases=phases))
         tick = Tick(node=self.node, lane=None, settled=sum(did.values()), phases=phases)
-        await self.ground.call(self.ground.store.record_tick, tick)
+        await self.ground.call(self.ground.store.record_ticks, [tick])
 
     async def _slices(self, name: str, chore: Chore, term: Term | None) -> int:
         done = 0

@@ -38,6 +38,7 @@ from penstock.scheduler.standby import Standby
 
 BOARD_EVERY: Final = timedelta(milliseconds=500)
 TELL_EVERY: Final = timedelta(milliseconds=200)
+TICKS_EVERY: Final = timedelta(seconds=1)
 LOOK_S: Final = 0.1
 
 
@@ -137,6 +138,7 @@ class Node:
         services = {
             "scout": (self.scout.tick, timedelta(0)),
             "breakers": (self.deck.breakers.tell, TELL_EVERY),
+            "ticks": (self.deck.write_ticks, TICKS_EVERY),
             "leader": (self.leader.tick, options.leader_every),
             "recovery": (self._recover, options.recover_every),
             "expiry": (self._expire, options.expire_every),

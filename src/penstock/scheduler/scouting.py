@@ -26,6 +26,7 @@ class Scout:
         self._deck, self._found = deck, found
         self._called = asyncio.Event()
         self._took = 0.0
+        self.pulse = deck.ground.monotonic()  # when it last began to look: a store that hangs shows here
 
     def call(self) -> None:
         """Have a look as soon as possible."""
@@ -35,7 +36,7 @@ class Scout:
         """Look once, tell the lanes, and wait until it is time to look again."""
         ground = self._deck.ground
         self._called.clear()
-        started = ground.monotonic()
+        self.pulse = started = ground.monotonic()
         scouted = await ground.call(ground.store.scout)
         arrived = ground.monotonic()
         self._deck.time.learn(scouted.now, at=arrived)

@@ -33,6 +33,8 @@ class Settling:
         self._outcomes: dict[int, Outcome] = {}
         self._news = asyncio.Event()
         self.lost = False
+        self.applied = 0
+        self.took = 0.0
 
     def decide(self, outcomes: Mapping[int, Outcome]) -> None:
         """Have outcomes written."""
@@ -75,7 +77,10 @@ class Settling:
             else:
                 break
         self._left -= len(outcomes)
-        self._tell(outcomes, settled, ground.monotonic() - started)
+        self.applied += len(settled.applied)
+        took = ground.monotonic() - started
+        self.took += took
+        self._tell(outcomes, settled, took)
         self._written(settled)
 
     def _lose(self, jobs: int) -> None:

@@ -309,10 +309,10 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
             self._fence(under)
             return retiring.retire(self._tables, slice_rows, self.now())
 
-    def record_tick(self, tick: Tick) -> None:
-        """Keep a pass's figures, the last thousand of them."""
+    def record_ticks(self, ticks: Sequence[Tick]) -> None:
+        """Keep the figures of passes, the last thousand of them."""
         with self._lock:
-            self._tables.ticks.append(tick)
+            self._tables.ticks.extend(ticks)
 
     # -- nodes and the leader
 

@@ -1,4 +1,4 @@
-"""What is old enough goes, a slice at a time: dead jobs that block nobody, keys and requests nobody needs."""
+"""What is old enough goes, a slice at a time: dead jobs that block nobody, keys, requests, figures, nodes."""
 
 from datetime import timedelta
 from typing import Final
@@ -22,6 +22,15 @@ OLD_DEAD: Final = """
 PER_JOB: Final = ("dead", "attempts", "contexts", "revisions", "requests")
 OLD_KEYS: Final = "SELECT lane, key, id, hash FROM penstock.keys ORDER BY created_at LIMIT :limit"
 DROP_KEYS: Final = "DELETE FROM penstock.keys WHERE id = ANY(:ids)"
+# Keys that must stay go to the end of the line, or a slice full of them would hide the others for ever.
+KEEP_KEYS: Final = "UPDATE penstock.keys SET created_at = :now WHERE id = ANY(:ids)"
+OLD_TICKS: Final = "SELECT id FROM penstock.ticks WHERE at < :before ORDER BY at LIMIT :limit"
+DROP_TICKS: Final = "DELETE FROM penstock.ticks WHERE id = ANY(:ids)"
+DROP_NODES: Final = """
+    DELETE FROM penstock.nodes
+     WHERE seen_at < :before AND id NOT IN (SELECT node FROM penstock.claims)"""
+TICKS_KEPT: Final = timedelta(days=7)
+NODES_KEPT: Final = timedelta(days=1)
 IDLE_REQUESTS: Final = """
     SELECT r.arrival FROM penstock.requests r
      WHERE r.at < :before AND NOT EXISTS (SELECT 1 FROM penstock.jobs j WHERE j.arrival = r.arrival)
@@ -57,6 +66,15 @@ def drop_keys(tx: Tx, limit: int) -> None:
     owners = {(row[0], row[1]): (row[2], bytes(row[3])) for row in rows}
     kept = still_owned(tx, owners)
     tx.execute(DROP_KEYS, ids=[owner[0] for key, owner in owners.items() if key not in kept])
+    if kept and len(rows) == limit:
+        tx.execute(KEEP_KEYS, ids=[owner[0] for key, owner in owners.items() if key in kept], now=tx.now)
+
+
+def drop_figures(tx: Tx, limit: int) -> None:
+    """Drop figures of passes after a week, and nodes that were last seen more than a day ago."""
+    old = [row[0] for row in tx.fetch(OLD_TICKS, before=tx.now - TICKS_KEPT, limit=limit)]
+    tx.execute(DROP_TICKS, ids=old)
+    tx.execute(DROP_NODES, before=tx.now - NODES_KEPT)
 
 
 def drop_requests(tx: Tx, hot: HotPath, limit: int) -> None:

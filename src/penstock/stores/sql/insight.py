@@ -71,14 +71,18 @@ def _standing(tx: Tx, hot: HotPath, id_: str) -> Standing | None:
     for job in _jobs(tx, found):
         row = job.live
         held = found.claimed.get(row.arrival)
-        standing = _asked(tx, Standing(tx.now, job, last=_last(tx, LAST_AUDIT, arrival=row.arrival)))
-        standing = standing._replace(
+        standing = Standing(
+            tx.now,
+            job,
+            last=_last(tx, LAST_AUDIT, arrival=row.arrival),
             tried=_tried(tx, row),
             lease_until=None if held is None else held.claim.lease_until,
             holder=None if row.node is None else _holder(tx, row.node),
         )
-        in_group = row.grp is not None and row.holds and job.state in LIVE
-        return _in_group(tx, hot, standing) if in_group else standing
+        if job.state not in LIVE:
+            return standing
+        standing = _asked(tx, standing)
+        return _in_group(tx, hot, standing) if row.grp is not None and row.holds else standing
     return None
 
 

@@ -1,6 +1,7 @@
 """Nodes, their passes, and who leads: domain/leases.py has the rules, this module the rows."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -17,9 +18,7 @@ REGISTER: Final = """
     VALUES (:name, :version, :now, :now) RETURNING id"""
 BEAT: Final = """
     UPDATE penstock.nodes SET seen_at = :now, note = coalesce(:note, note) WHERE id = :node"""
-TICK: Final = """
-    INSERT INTO penstock.ticks (node, lane, at, claimed, settled, phases)
-    VALUES (:node, (SELECT id FROM penstock.lanes WHERE name = :lane), :now, :claimed, :settled, :phases)"""
+LANES: Final = "SELECT id, name FROM penstock.lanes"
 TERM: Final = "SELECT term, holder, until FROM penstock.leases WHERE name = :role FOR UPDATE"
 # A leader may prolong its term while its chores run; who follows it waits until they are done or undone.
 OUR_TERM: Final = TERM.replace("FOR UPDATE", "FOR NO KEY UPDATE")
@@ -42,17 +41,21 @@ def beat(tx: Tx, node: int, note: str | None) -> bool:
     return tx.execute(BEAT, node=node, now=tx.now, note=note) > 0
 
 
-def record_tick(tx: Tx, tick: Tick) -> None:
-    """Keep a pass's figures."""
-    tx.execute(
-        TICK,
-        node=tick.node,
-        lane=tick.lane,
-        now=tx.now,
-        claimed=tick.claimed,
-        settled=tick.settled,
-        phases=json.dumps(dict(tick.phases)),
-    )
+def record_ticks(tx: Tx, ticks: Sequence[Tick]) -> None:
+    """Keep the figures of passes."""
+    lanes = {name: number for number, name in tx.fetch(LANES)}
+    rows = [
+        (
+            tick.node,
+            lanes.get(tick.lane or ""),
+            tx.now,
+            tick.claimed,
+            tick.settled,
+            json.dumps(dict(tick.phases)),
+        )
+        for tick in ticks
+    ]
+    tx.insert("ticks", ("node", "lane", "at", "claimed", "settled", "phases"), rows)
 
 
 def elect(tx: Tx, role: str, node: int, ttl: timedelta) -> Term | None:

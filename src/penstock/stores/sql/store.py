@@ -297,6 +297,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
         def sweep(tx: Tx) -> int:
             housekeeping.drop_keys(tx, slice_rows)
+            housekeeping.drop_figures(tx, slice_rows)
             limits.drop_idle(tx, slice_rows)
             housekeeping.drop_requests(tx, self.hot, slice_rows)
             return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
@@ -313,9 +314,9 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
         return self.db.write(fenced)
 
-    def record_tick(self, tick: Tick) -> None:
-        """Keep a pass's figures."""
-        self.db.write(lambda tx: nodes.record_tick(tx, tick))
+    def record_ticks(self, ticks: Sequence[Tick]) -> None:
+        """Keep the figures of passes."""
+        self.db.write(lambda tx: nodes.record_ticks(tx, ticks))
 
     # -- nodes and the leader
     def register_node(self, name: str) -> int:

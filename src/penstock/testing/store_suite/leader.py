@@ -110,5 +110,6 @@ class LeaderTests:
         """With and without a lane."""
         put_lane(store)
         node = store.register_node("a")
-        store.record_tick(Tick(node=node, lane=LANE, claimed=3, settled=2, phases={"claim": 0.01}))
-        store.record_tick(Tick(node=node, lane=None))
+        passes = Tick(node=node, lane=LANE, claimed=3, settled=2, phases={"claim": 0.01})
+        store.record_ticks([passes, Tick(node=node, lane=None)])
+        store.record_ticks([])
