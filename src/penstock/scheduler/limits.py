@@ -54,6 +54,7 @@ class Share:
     spent: int = 0
     slots: int = 0
     busy: int = 0
+    handed: int = 0
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
     weights: dict[str, int] = field(default_factory=dict)
@@ -192,6 +193,7 @@ class Limits:
             share.busy = max(0, share.busy - number)
             if slots:
                 share.slots = max(share.busy, share.slots - number)
+                share.handed += number
             if tokens and limit.rate is not None:
                 back = min(number, share.spent)
                 share.spent, share.tokens = share.spent - back, share.tokens + back
@@ -263,7 +265,7 @@ class Limits:
         """Make one call for all of these."""
         needs = [self._need(share) for share in shares]
         for share in shares:
-            share.asked = share.wanted()
+            share.asked, share.handed = share.wanted(), 0
         started = self._ground.monotonic()
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
@@ -281,7 +283,7 @@ class Limits:
         share.void = False
         share.spent = max(0, share.spent - need.spent)
         share.tokens = max(0, grant.tokens - share.spent)
-        share.slots = grant.slots
+        share.slots = max(share.busy, grant.slots - share.handed)  # what went out while we asked
         share.until = trusted_until(started, TTL)
         share.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
         share.share_out(now)
