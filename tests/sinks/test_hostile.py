@@ -42,20 +42,17 @@ async def still_works(sink: Sink) -> None:
 
 @pytest.mark.parametrize(
     "behaviour",
-    [manners.silent, manners.dripping, manners.dripping_head, manners.continues],
+    [manners.silent, manners.dripping, manners.dripping_head],
     ids=lambda value: value.__name__,
 )
 async def test_a_receiver_that_never_ends_is_cut_off_by_the_callers_limit(
     sink: Sink, behaviour: Manners
 ) -> None:
-    loop = asyncio.get_running_loop()
     async with hostile(behaviour) as server:
-        began = loop.time()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(LIMIT_S):
                 await sink.send([envelope(server)])
 
-        assert loop.time() - began < LIMIT_S + 1
         await server.victims[0].gone.wait()  # the connection is given up too
     await still_works(sink)
 
@@ -81,9 +78,11 @@ async def test_of_an_endless_answer_only_the_beginning_is_read(sink: Sink, behav
 
 
 @pytest.mark.parametrize(
-    "behaviour", [manners.endless_headers, manners.endless_line], ids=lambda value: value.__name__
+    "behaviour",
+    [manners.endless_headers, manners.endless_line, manners.continues],
+    ids=lambda value: value.__name__,
 )
-async def test_endless_headers_are_refused(sink: Sink, behaviour: Manners) -> None:
+async def test_an_answer_that_never_begins_is_refused(sink: Sink, behaviour: Manners) -> None:
     async with hostile(behaviour) as server, asyncio.timeout(10):
         [receipt] = await sink.send([envelope(server)])
         await server.victims[0].gone.wait()

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import hashlib
 import io
 import json
 import socket
@@ -268,18 +267,18 @@ async def test_a_connection_is_kept_and_cookies_are_not(sink: Sink) -> None:
         assert request.transport is not None
         ports.append(request.transport.get_extra_info("peername"))
         cookies.append(dict(request.cookies))
-        return web.Response(headers={"Set-Cookie": "a=b"})
+        return web.Response(headers={"Set-Cookie": "a=b"}, body=b"x" * 60_000)
 
     runner = web.ServerRunner(web.Server(take))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     target = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    for _ in range(3):
-        await posted(sink, Envelope("01JOB", 1, "l", 1, PAYLOAD, target))
+    for _ in range(20):  # more in all than any one answer may be
+        assert await posted(sink, Envelope("01JOB", 1, "l", 1, PAYLOAD, target)) == Accepted("200")
     await runner.cleanup()
 
     assert len(set(ports)) == 1
-    assert cookies == [{}, {}, {}]
+    assert cookies == [{}] * 20
 
 
 async def test_a_proxy_of_the_environment_is_not_used(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,7 +366,8 @@ async def test_https_is_verified(executor: ThreadExecutor, certificate: tuple[Pa
     context.load_cert_chain(*certificate)
 
     async def take(request: web.BaseRequest) -> web.Response:
-        return web.Response(text=hashlib.sha256(await request.read()).hexdigest())
+        await request.read()
+        return web.Response(body=b"x" * 60_000)
 
     runner = web.ServerRunner(web.Server(take))
     await runner.setup()
@@ -376,7 +376,8 @@ async def test_https_is_verified(executor: ThreadExecutor, certificate: tuple[Pa
     trusting = await opened(executor, {"ca_file": str(certificate[0])})
     strict = await opened(executor)
 
-    assert await posted(trusting, message) == Accepted("200")
+    for _ in range(20):  # over one connection, more in all than any one answer may be
+        assert await posted(trusting, message) == Accepted("200")
     refused = await posted(strict, message)
     await trusting.close()
     await strict.close()

@@ -1,5 +1,8 @@
 """The one place where a connection to a target begins: an address that is not allowed gets no socket.
 
+The socket also bounds what a target can make us read for one request, whatever it dresses it up as: without
+that, an endless row of interim answers would keep the whole loop busy.
+
 Names are looked up by our resolver, which drops what is not allowed, so that a name with a good and a bad
 address is reached by the good one. The socket is the choke point all the same: whatever way an address came
 there, it is looked at again, and it is the one that is then connected to.
@@ -8,19 +11,54 @@ there, it is looked at again, and it is the one that is then connected to.
 import socket
 from collections.abc import Callable, Collection, Sequence
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from penstock.domain.addresses import Address, Network, refusal
 
+MAX_RECEIVED: Final = 512 * 1024
+_AT_ONCE: Final = 64 * 1024
 _ANY_FAMILY: Final = socket.AF_UNSPEC
 MakeSocket = Callable[[int, int, int], socket.socket]
 
 
 class RefusedAddress(OSError):
     """Nothing was sent there, and nothing will be."""
+
+
+class BoundedSocket(socket.socket):
+    """Fails when more than MAX_RECEIVED bytes came since something was sent; takes them in small bites."""
+
+    _left = MAX_RECEIVED
+
+    def send(self, *data: Any) -> int:  # noqa: ANN401 - as the socket's own
+        """Send, and allow a whole answer again."""
+        self._left = MAX_RECEIVED
+        return super().send(*data)
+
+    def sendmsg(self, *data: Any) -> int:  # noqa: ANN401
+        """Send, and allow a whole answer again."""
+        self._left = MAX_RECEIVED
+        return super().sendmsg(*data)
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Receive no more than is allowed."""
+        data = super().recv(self._allowed(size), flags)
+        self._left -= len(data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:  # noqa: ANN401
+        """Receive no more than is allowed."""
+        count = super().recv_into(buffer, self._allowed(size or len(buffer)), flags)
+        self._left -= count
+        return count
+
+    def _allowed(self, size: int) -> int:
+        if self._left <= 0:
+            raise OSError(f"it answered with more than {MAX_RECEIVED // 1024} KiB")
+        return min(size, self._left, _AT_ONCE)
 
 
 class Guard:
@@ -31,7 +69,7 @@ class Guard:
         *,
         allow: Sequence[Network] = (),
         own_listeners: Collection[tuple[str, int]] = (),
-        make_socket: MakeSocket = socket.socket,
+        make_socket: MakeSocket = BoundedSocket,
     ) -> None:
         self._allow = allow
         self._own = own_listeners
