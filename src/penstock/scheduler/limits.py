@@ -7,6 +7,10 @@ for all limits at once (`ask`), and whoever waits looks again when something cha
 
 Lanes that share a pool get what there is by their weight. A lease that could not be renewed in time is worth
 nothing: then nothing new is sent. After a lost answer nobody knows what the slice was: it is given up whole.
+
+A job may need several limits, and nodes get them one by one: one may hold the last slot of a lane and wait
+for a pool whose last slot another holds, who waits for the lane. So what a node holds and cannot use for a
+while it gives back, by the toss of a coin: not all of them at once, or it would begin anew.
 """
 
 import asyncio
@@ -31,6 +35,7 @@ SOONEST_S: Final = 0.002
 LATEST_S: Final = 0.25
 REPORT_S: Final = 0.02
 IDLE_S: Final = 1.0
+USELESS_S: Final = 0.3
 IN_SIGHT: Final = timedelta(seconds=1)
 NOBODY: Final = 0
 ALL: Final = 2**31 - 1
@@ -64,6 +69,7 @@ class Share:
     asked: int = 0
     void: bool = False
     quiet_since: float | None = None
+    useless_since: float | None = None
 
     def free(self, now: float) -> int:
         """Return how many jobs may go now."""
@@ -89,6 +95,14 @@ class Share:
             self.quiet_since = now
         return self.quiet_since is not None and now - self.quiet_since >= IDLE_S
 
+    def useless(self, now: float) -> bool:
+        """Say whether jobs want it, and it has been there for a while without being enough for any of them."""
+        if not self.wants or not (self.tokens or self.slots > self.busy):
+            self.useless_since = None
+        elif self.useless_since is None:
+            self.useless_since = now
+        return self.useless_since is not None and now - self.useless_since >= USELESS_S
+
     def share_out(self, now: float) -> None:
         """Divide what there is among the lanes that wait."""
         lanes: dict[str, int] = {}
@@ -109,6 +123,7 @@ class Share:
             self.tokens -= jobs
             self.spent += jobs
         self.busy += jobs
+        self.useless_since = None
         if self.allowed:
             self.allowed[lane] = self.allowed.get(lane, 0) - jobs
 
@@ -264,8 +279,11 @@ class Limits:
     async def ask(self, shares: Sequence[Share]) -> None:
         """Make one call for all of these."""
         needs = [self._need(share) for share in shares]
-        for share in shares:
+        for share, need in zip(shares, needs, strict=True):
             share.asked, share.handed = share.wanted(), 0
+            # What is given back is not to be used while the answer is on its way.
+            share.tokens = min(share.tokens, need.tokens)
+            share.slots = max(share.busy, min(share.slots, need.slots))
         started = self._ground.monotonic()
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
@@ -293,6 +311,8 @@ class Limits:
         spent = ALL if share.void else share.spent
         tokens = min(wanted, self._slice(limit)) if limit.rate is not None else 0
         slots = min(share.busy + wanted, max(share.busy, self._fair(limit))) if limit.max_in_flight else 0
+        if share.useless(self._ground.monotonic()) and self._ground.rng.random() < 0.5:
+            tokens, slots, share.useless_since = 0, share.busy, None
         return Need(limit, tokens=tokens, spent=spent, slots=slots, busy=share.busy)
 
     def _to_ask(self) -> list[Share]:
@@ -301,7 +321,7 @@ class Limits:
         found = []
         for name, share in list(self._shares.items()):
             idle = share.idle(now)
-            unmet = share.wanted() > share.free(now) or share.spent or share.stale(now)
+            unmet = share.wanted() > share.free(now) or share.spent or share.stale(now) or share.useless(now)
             if unmet or (idle and (share.tokens or share.slots)):
                 found.append(share)
             elif idle:
