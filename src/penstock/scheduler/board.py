@@ -11,6 +11,7 @@ from penstock.domain.pools import Pool
 from penstock.ports.events import LaneChanged
 from penstock.ports.flow import Pause, Target
 from penstock.ports.sink import Sink
+from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.plans import Plan, plan_of
 
@@ -35,25 +36,24 @@ class Board:
     poll: timedelta = timedelta(seconds=1)
     ahead: dict[str, timedelta] = field(default_factory=dict)
     _plans: dict[str, tuple[object, Plan]] = field(default_factory=dict)
+    _said_stopped: set[str] = field(default_factory=set)
     _counted_at: float = float("-inf")
 
     async def refresh(self) -> bool:
         """Look at everything; a service's tick, so it says that there is no more to do."""
         ground, store = self.ground, self.ground.store
+        lanes, pools, targets, pause = await ground.call(_look, store)
         before, stopped_before = self.lanes, self._stopped_pools()
-        lanes = await ground.call(store.lanes)
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
+        self.pools, self.targets, self.pause = pools, targets, pause
+        self._said_stopped.clear()
         self._read_times()
-        self.pools = await ground.call(store.pools)
-        self.targets = await ground.call(store.targets)
-        self.pause = await ground.call(store.store_pause)
-        if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
-            self._counted_at = ground.monotonic()
-            now, nodes = await ground.call(store.now), await ground.call(store.nodes)
-            self.nodes = max(1, sum(now - node.seen_at < ALIVE for node in nodes))
         self._tell_changes(before, everything=stopped_before != self._stopped_pools())
         for name in self._plans.keys() - self.lanes.keys():
             del self._plans[name]
+        if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
+            self._counted_at = ground.monotonic()
+            self.nodes = await ground.call(_count_nodes, store)
         return False
 
     def _stopped_pools(self) -> object:
@@ -86,12 +86,27 @@ class Board:
             known = self._plans[lane.name] = (key, plan_of(lane, self.pools, sink))
         return known[1]
 
+    def note_stopped(self, lane: str) -> None:
+        """Learn from a `confirm` what the next look will show: until then nothing of the lane is claimed."""
+        self._said_stopped.add(lane)
+
     def stopped(self, lane: Lane, now: datetime) -> bool:
         """Say whether nothing of the lane may be claimed; `confirm` has the last word before a send."""
         pool = self.pools.get(lane["pool"]) if lane["pool"] else None
         return (
-            not lane["enabled"]
+            lane.name in self._said_stopped
+            or not lane["enabled"]
             or lane.stopped(now)
             or (pool is not None and pool.stopped(now))
             or (self.pause is not None and not self.pause.over(now))
         )
+
+
+def _look(store: Store) -> tuple[dict[str, Lane], dict[str, Pool], dict[str, Target], Pause | None]:
+    """Look at all settings with one trip to the store's thread: half of them would be worth nothing."""
+    return store.lanes(), store.pools(), store.targets(), store.store_pause()
+
+
+def _count_nodes(store: Store) -> int:
+    now = store.now()
+    return max(1, sum(now - node.seen_at < ALIVE for node in store.nodes()))

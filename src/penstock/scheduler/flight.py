@@ -191,6 +191,7 @@ class Flight:
             self._abandon()
             return
         if confirmed.stopped is not None:
+            deck.board.note_stopped(self._plan.name)
             deck.limits.refund(self._plan, go)
             self._ready = go + self._ready
             self._return_all(confirmed.stopped)
