@@ -96,7 +96,7 @@ class Share:
         return self.quiet_since is not None and now - self.quiet_since >= IDLE_S
 
     def useless(self, now: float) -> bool:
-        """Say whether jobs want it, and it has been there for a while without being enough for any of them."""
+        """Say whether jobs want it, and it was there for a while without being enough for any of them."""
         if not self.wants or not (self.tokens or self.slots > self.busy):
             self.useless_since = None
         elif self.useless_since is None:
