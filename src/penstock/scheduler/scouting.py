@@ -43,7 +43,8 @@ class Scout:
         self._found(scouted.work)
         self._took = arrived - started
         await wait_for(self._called, self._pause(scouted))
-        await wait_for(self._deck.stop, min(self._took * REST, 0.05))
+        # Never at once: a store whose clock is slow may have nothing yet where we expect it to be due.
+        await wait_for(self._deck.stop, max(SHORTEST_S, min(self._took * REST, 0.05)))
         return True
 
     def _pause(self, scouted: Scouted) -> float:
