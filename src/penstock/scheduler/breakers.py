@@ -55,6 +55,10 @@ class Breakers:
             self._trials.add(target)
         return None
 
+    def not_tried(self, target: str | None) -> None:
+        """Learn that the call which `wait` let through was not made: the next one may be."""
+        self._trials.discard(target or "")
+
     def note(self, target: str | None, answer: object) -> None:
         """Count how a call to a target went."""
         if target is None:

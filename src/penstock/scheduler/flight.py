@@ -13,7 +13,7 @@ import asyncio
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
@@ -198,11 +198,11 @@ class Flight:
             return
         sendable = self._weed(go, confirmed)
         if sendable and not deck.holdings.trusts(epoch, deck.ground.monotonic(), needs=needs(self._plan)):
-            deck.limits.refund(self._plan, sendable)
+            self._unsent(sendable)
             self._give_back(sendable, "too little of the lease is left")
             return
         if sendable and not deck.limits.hold(self._plan, sendable):
-            deck.limits.refund(self._plan, sendable)
+            self._unsent(sendable)
             self._ready = sendable + self._ready
             return
         self._next_slot = deck.ground.monotonic() + SLOT_S
@@ -211,6 +211,12 @@ class Flight:
             call = tasks.create_task(self._call(batch, confirmed))
             self._calls[call] = None
             call.add_done_callback(self._landed)
+
+    def _unsent(self, jobs: Sequence[Claimed]) -> None:
+        """Take back that these were about to be sent."""
+        self._deck.limits.refund(self._plan, jobs)
+        for claimed in jobs:
+            self._deck.breakers.not_tried(self._target(claimed))
 
     def _landed(self, call: asyncio.Task[None]) -> None:
         self._calls.pop(call, None)
@@ -245,6 +251,8 @@ class Flight:
             elif job.due_at > confirmed.now:  # the store's clock was set back
                 early.append(claimed)
                 continue
+            elif (why := self._own_pool_stopped(claimed, confirmed.now)) is not None:
+                outcomes[job.arrival] = Returned(why, LONG * (1 + self._deck.ground.rng.random() / 10))
             elif (wait := self._deck.breakers.wait(self._target(claimed), confirmed.now)) is not None:
                 after = wait * (1 + self._deck.ground.rng.random() / 10)
                 outcomes[job.arrival] = Returned(f"{self._target(claimed)} is left alone", after)
@@ -259,6 +267,12 @@ class Flight:
         for claimed in refused:
             self._next_of_group(claimed, went=isinstance(outcomes[claimed.job.arrival], Expired))
         return sendable
+
+    def _own_pool_stopped(self, claimed: Claimed, now: datetime) -> str | None:
+        """Say why a job that names a pool of its own may not go; `confirm` knows of the lane's alone."""
+        name = claimed.context.pool if claimed.context else None
+        pool = self._deck.board.pools.get(name) if name is not None and name != self._plan.pool else None
+        return f'pool "{name}" is paused' if pool is not None and pool.stopped(now) else None
 
     # -- the call
     async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed) -> None:
