@@ -306,10 +306,10 @@ class Flight:
         done, unsent = [], []
         for claimed in batch:
             match outcomes[claimed.job.arrival]:
-                case Dispatched():
-                    self._out[claimed.job.arrival] = claimed
                 case Returned():
                     unsent.append(claimed)
+                case _ if self._plan.reported:  # taken, or its executor may have spoken first: it is out
+                    self._out[claimed.job.arrival] = claimed
                 case _:
                     done.append(claimed)
         self._deck.limits.refund(self._plan, unsent)
