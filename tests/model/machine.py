@@ -411,9 +411,11 @@ class StoreMachine(RuleBasedStateMachine):
     def _look_at(self, ids: Sequence[str]) -> None:
         for id_ in ids:
             agreed(self.views, f"timeline of {id_}", lambda view, id_=id_: view.timeline(id_))
+            agreed(self.views, f"standing of {id_}", lambda view, id_=id_: view.standing(id_))
 
     def _look_at_group(self, lane: str, group: str) -> None:
         agreed(self.views, f"group {group} of {lane}", lambda view: view.group(lane, group))
+        agreed(self.views, f"row of {group} of {lane}", lambda view: view.group_row(lane, group))
 
     def _name(self, what: str) -> str:
         return f"{what} {self.calls}"
@@ -431,6 +433,8 @@ class StoreMachine(RuleBasedStateMachine):
             for group in GROUPS:
                 self._look_at_group(lane.name, group)
             agreed(self.views, f"depth of {lane.name}", lambda view, name=lane.name: view.store.depth(name))
+        for blocked in (False, True):
+            agreed(self.views, "groups", lambda view, blocked=blocked: view.groups(blocked=blocked))
         for id_ in self.ids:
             agreed(self.views, f"versions of {id_}", lambda view, id_=id_: view.versions(id_))
         for view in self.views:

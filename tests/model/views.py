@@ -169,6 +169,40 @@ class View:
             "dead": self.id_of(state.dead_arrival),
         }
 
+    def group_row(self, lane: str, group: str) -> list[Any]:
+        """The group as operators see it; times that every store has of its own are only known or not."""
+        page = self.store.list_groups(lane=lane, group=group)
+        assert page.next is None
+        return [(*row[:5], row.since is not None, row.behind, self.hours(row.next_at)) for row in page.groups]
+
+    def groups(self, *, blocked: bool) -> list[Any]:
+        """The names of a whole list, two at a time."""
+        found: list[Any] = []
+        after = None
+        while True:
+            page = self.store.list_groups(blocked=blocked, limit=2, after=after)
+            found += [(row.lane, row.group, row.state) for row in page.groups]
+            after = page.next
+            if after is None:
+                return found
+
+    def standing(self, id_: str) -> Any:  # noqa: ANN401
+        """Why the job is where it is."""
+        found = self.store.standing(id_)
+        if found is None:
+            return None
+        ahead = None if found.ahead is None else found.ahead._replace(due_at=None)  # type: ignore[arg-type]
+        return {
+            "ahead": ahead,
+            "before": found.before,
+            "paused": (found.group_paused, found.group_pause is not None),
+            "last": found.last and (found.last.actor, found.last.action, found.last.reason),
+            "tried": found.tried and (found.tried.outcome, found.tried.error),
+            "lease": self.hours(found.lease_until),
+            "holder": found.holder,
+            "request": (found.request, found.asked_by, found.asked_at is not None),
+        }
+
     def timeline(self, id_: str) -> Facts:
         """Everything on record, but for the times themselves."""
         line = self.store.timeline(id_)

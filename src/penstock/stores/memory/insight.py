@@ -78,7 +78,7 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     row = job.live
     about = [audit for audit in tables.audit if audit.arrival == row.arrival]
     tried = [attempt for attempt in tables.attempts if attempt.arrival == row.arrival]
-    request = tables.requests.get(row.arrival)
+    request = tables.requests.get(row.arrival) if job.state in LIVE else None
     lease = tables.claims.get(row.epoch or 0) if job.state is JobState.CLAIMED else None
     node = None if row.node is None else tables.nodes.get(row.node)
     standing = Standing(

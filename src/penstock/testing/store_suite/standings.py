@@ -189,9 +189,10 @@ class StandingTests:
         assert _standing(store, job_id).holder == "node 4711"
 
     def test_what_was_asked_of_a_holder_is_told(self, store: Store) -> None:
-        """With who asked, and when."""
+        """With who asked, and when; not once the job has ended."""
         put_lane(store)
-        job_id = in_state(store, S.CLAIMED)
+        [job_id] = enqueue(store, job())
+        batch = some(claim(store))
         before = store.now()
         operate(store, Verb.CANCEL, job_id)
 
@@ -199,6 +200,8 @@ class StandingTests:
         assert (standing.request, standing.asked_by) == (Verb.CANCEL, "ops")
         assert standing.asked_at is not None
         assert before <= standing.asked_at <= store.now()
+        settle(store, batch, Succeeded())
+        assert _standing(store, job_id)[-3:] == (None, None, None)
 
     def test_a_job_that_ended_has_nobody_ahead(self, store: Store) -> None:
         """However it ended."""
