@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from penstock.domain.ordering import Mode
-from penstock.domain.outcomes import Dispatched, Failed, Running
+from penstock.domain.outcomes import Dispatched, Failed, Running, Succeeded
 from penstock.domain.standing import Standing
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.ports.insight import LEADER
