@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -39,6 +40,7 @@ from penstock.ports.executor import Executor, ThreadExecutor
 from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
+from penstock.scheduler.scouting import Scout
 from penstock.scheduler.standby import RedisLease
 from penstock.scheduler.threads import Threads
 from penstock.sinks.open import make_open
@@ -48,7 +50,7 @@ from penstock.ui.pages import pages
 STORE_THREADS: Final = 6
 API_THREADS: Final = 4
 WEDGED_AFTER: Final = timedelta(minutes=2)
-WEDGED: Final = 70  # the exit code of a process whose event loop no longer turns
+WEDGED: Final = 70  # the exit code of a process that no longer gets anywhere
 WAIT_FOR_NEWS: Final = timedelta(seconds=2)
 _LOG: Final = logging.getLogger("penstock")
 
@@ -68,6 +70,7 @@ class App:
     grace: timedelta = timedelta(seconds=30)
     started: Callable[[str], None] = lambda _: None
     companion: Companion | None = None
+    wedged_after: timedelta = WEDGED_AFTER
     clock: SystemClock = field(default_factory=SystemClock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
@@ -114,7 +117,9 @@ class App:
         )
         self._listen_for_signals()
         http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
-        watchdog = threading.Thread(target=self._watch, name="penstock-watchdog", daemon=True)
+        watchdog = threading.Thread(
+            target=self._watch, args=(node.scout,), name="penstock-watchdog", daemon=True
+        )
         watchdog.start()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_on(app, sock, http_over))
@@ -207,13 +212,24 @@ class App:
         live.loop_delayed(late)
         metrics.loop_delay.observe(late)
 
-    def _watch(self) -> None:
-        """End the process if its event loop no longer turns: a wedged node must not look alive."""
-        pause = threading.Event()
+    def _watch(self, scout: Scout) -> None:
+        """End the process if it no longer gets anywhere: a wedged node must not look alive.
+
+        Its event loop may not turn, or the store may neither answer nor fail: such a call cannot be given up.
+        Looks are counted, not time: a process that was stopped for an hour is not wedged.
+        """
+        pause, looks, seen = threading.Event(), Counter[str](), dict[str, float | None]()
         while not pause.wait(1.0):
-            if self.clock.monotonic() - self._pulse > WEDGED_AFTER.total_seconds():
-                _LOG.critical("the event loop has not turned for %s: giving up", WEDGED_AFTER)
-                os._exit(WEDGED)
+            pulses = {
+                "the event loop has not turned": self._pulse,
+                "the store has neither answered nor failed": scout.pulse,
+            }
+            for what, pulse in pulses.items():
+                looks[what] = looks[what] + 1 if pulse is not None and pulse == seen.get(what) else 0
+                if looks[what] > self.wedged_after.total_seconds():
+                    _LOG.critical("%s for %s: giving up, to be started again", what, self.wedged_after)
+                    os._exit(WEDGED)
+            seen = pulses
 
 
 def hear(

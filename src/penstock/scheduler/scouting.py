@@ -26,7 +26,7 @@ class Scout:
         self._deck, self._found = deck, found
         self._called = asyncio.Event()
         self._took = 0.0
-        self.pulse = deck.ground.monotonic()  # when it last began to look: a store that hangs shows here
+        self.pulse: float | None = None  # when it last began to look: a store that hangs shows here
 
     def call(self) -> None:
         """Have a look as soon as possible."""

@@ -4,6 +4,9 @@ Every session is READ COMMITTED on purpose: a claim leases group rows in one sta
 the next, which must see everything committed before the lock was had. Plans are pinned to indexes
 (`enable_seqscan=off`): queue tables change size faster than statistics do, and one sequential scan of a
 million jobs is worse than any index.
+
+No closure waits for anything but the database. A session that is idle within a transaction therefore belongs
+to a process that is stopped or cut off, and holds locks for which others wait: the server ends it after 5 s.
 """
 
 import re
@@ -16,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from penstock.domain.job import Live
@@ -36,10 +40,20 @@ class Moved(Exception):
 RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable, Moved)
 RUNS: Final = 10
 IDLE_S: Final = 1.0
+BACK_WITHIN_S: Final = 4.0
+# A server or a network that is gone without a word is noticed within half a minute, not in two hours.
+PATIENCE: Final[Mapping[str, int]] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 SETTINGS: Final = """
     SET default_transaction_isolation = 'read committed';
     SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off;
-    SET timezone = 'UTC'; SET search_path = pg_catalog"""
+    SET timezone = 'UTC'; SET search_path = pg_catalog;
+    SET idle_in_transaction_session_timeout = '5s'"""
 _NAME: Final = re.compile(r"(?<!:):([a-z_]\w*)")
 _INDEX: Final = re.compile(r"\s+INDEXED BY \S+")
 # What is read like this is read in the order of an index: never sort what can be had sorted.
@@ -165,10 +179,12 @@ class PostgresDatabase:
             min_size=1,
             max_size=max_connections,
             connection_class=connection_class,
-            kwargs={"autocommit": True, "prepare_threshold": 2},
+            kwargs={"autocommit": True, "prepare_threshold": 2} | _patience(url),
             configure=_configure,
             check=self._check,
             timeout=10.0,
+            # The pool waits twice as long after each failure, but starts afresh when it has given up.
+            reconnect_timeout=BACK_WITHIN_S,
             open=False,
             name="penstock",
         )
@@ -259,6 +275,15 @@ class PostgresDatabase:
             connection.execute("SELECT penstock.prepare()")
 
 
+def _patience(url: str) -> dict[str, int]:
+    """Return how long to wait for a network that says nothing; what the URL says about that counts."""
+    try:
+        said = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return {}  # whoever connects is told
+    return {name: value for name, value in PATIENCE.items() if name not in said}
+
+
 def _configure(connection: psycopg.Connection[Row]) -> None:
     connection.execute(SETTINGS.encode(), prepare=False)
 
@@ -274,5 +299,5 @@ def translated(operation: str) -> Iterator[None]:
         raise StoreError(f"the database refuses this user: {error.diag.message_primary}") from error
     except pg.RestrictViolation as error:  # a lane got a job while it was being deleted
         raise StoreError(str(error.diag.message_primary)) from error
-    except (psycopg.OperationalError, PoolTimeout) as error:
+    except (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout, PoolTimeout) as error:
         raise StoreUnavailable(f"{operation} ({error})") from error

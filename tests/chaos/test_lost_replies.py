@@ -1,0 +1,83 @@
+"""R4: answers of the database that never arrive. Nobody knows then, so everybody has to look again."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.app import WEDGED
+from penstock.stores.postgres.database import PostgresDatabase
+from tests.chaos.bench import bench, prepare
+from tests.chaos.processes import address, soon, start
+from tests.chaos.proxy import Fault, proxy
+from tests.chaos.traffic import offers
+
+OFTEN = (Fault.LOSE_COMMIT, Fault.LOSE_REPLY, Fault.CUT)
+FAULTS = (*OFTEN, *OFTEN, *OFTEN, Fault.DELAY, Fault.HALF_CLOSE, Fault.BLACK_HOLE)
+
+
+@pytest.mark.timeout(120)
+async def test_lost_answers_lead_to_no_loss_and_no_second_claim(tmp_path: Path, pg18_dsn: str) -> None:
+    async with (
+        proxy(pg18_dsn) as network,
+        bench(tmp_path, pg18_dsn, seed=6, listen=("--delay", "20ms")) as it,
+    ):
+        for name in ("a", "b"):
+            await it.cluster.start(name, store=network.url)
+        jobs = offers(it.rng, groups=40, per_group=12, unordered=320)
+        over = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            work = tasks.create_task(it.producer(over_api=0.9).produce(jobs, per_second=80))
+            work.add_done_callback(lambda _: over.set())
+            while not await soon(over, 0.2):
+                fault = it.rng.choice(FAULTS)
+                network.strike(fault, lambda links: it.rng.choice(sorted(links, key=id)))
+        network.clear()
+        await it.all_done(jobs, within=45)
+        await it.cluster.stop()
+
+        it.judge()
+
+        assert it.cluster.troubles() == []
+        assert all(network.done[fault] for fault in Fault), network.done
+
+
+IMPATIENT = """
+import sys
+from datetime import timedelta
+from penstock.app import App, configure_logs, run
+from penstock.config.settings import load
+settings = load(None, {})
+configure_logs(settings)
+app = App(settings, sys.argv[1], "127.0.0.1", 0, wedged_after=timedelta(seconds=3))
+app.started = lambda url: print("serves", url, flush=True)
+run(app)
+"""
+
+
+async def test_a_node_whose_store_neither_answers_nor_fails_ends_and_says_why(
+    tmp_path: Path, pg18_dsn: str
+) -> None:
+    prepare(pg18_dsn, "http://127.0.0.1:1")
+    async with proxy(pg18_dsn) as network:
+        process = start("node", tmp_path, sys.executable, "-c", IMPATIENT, network.url)
+        try:
+            await address(process)
+            network.silence()
+
+            assert await process.ended(within=20) == WEDGED, process.told
+            assert "the store has neither answered nor failed for 0:00:03: giving up" in process.told
+        finally:
+            process.kill()
+
+
+def test_a_network_that_says_nothing_is_noticed_unless_the_url_says_otherwise(pg18_dsn: str) -> None:
+    for url, patience in [(pg18_dsn, 20_000), (f"{pg18_dsn}?tcp_user_timeout=1000&keepalives_idle=60", 1000)]:
+        database = PostgresDatabase(url)
+        try:
+            said = database.read(lambda tx: tx.connection.info.get_parameters())
+        finally:
+            database.close()
+        assert int(said["tcp_user_timeout"]) == patience
+        assert int(said["keepalives_idle"]) == (10 if patience == 20_000 else 60)
