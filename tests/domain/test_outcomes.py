@@ -20,6 +20,7 @@ from penstock.domain.outcomes import (
     Succeeded,
     Throttled,
     TryAgain,
+    Unknown,
     failed,
     outcome_of,
 )
@@ -59,6 +60,7 @@ def test_taken_waits_for_a_report_where_one_will_come(receipt: Receipt, *, passe
 )
 def test_a_failure_is_tried_again_as_the_schedule_says(attempt: int, expected: Outcome) -> None:
     assert meaning(TryAgain("no"), attempt=attempt) == expected
+    assert meaning(Unknown("no"), attempt=attempt) == expected
 
 
 @pytest.mark.parametrize(

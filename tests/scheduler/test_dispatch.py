@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from penstock.domain.envelopes import Envelope
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.states import JobState
 from penstock.ports.events import JobDied, LaneFailed, SinkFailed
 from tests.scheduler.engine import Engine
@@ -123,6 +123,17 @@ async def test_no_answer_in_time_is_a_failure_and_is_held_where_work_must_not_re
     ids = engine.enqueue({}, {"lane": "once"})
     async with engine.node():
         await engine.ended(ids[0], state=JobState.DEAD)
+        await engine.ended(ids[1], state=JobState.HELD)
+
+    assert engine.client.get(ids[1]).live.reason == "outcome_unknown"
+
+
+async def test_one_message_of_unknown_fate_is_held_and_its_mates_are_done(engine: Engine) -> None:
+    engine.lane(on_unknown="hold")
+    ids = engine.enqueue({}, {}, {})
+    engine.answers[ids[1]] = lambda _: Unknown("the connection was cut")
+    async with engine.node():
+        await engine.ended(ids[0], ids[2])
         await engine.ended(ids[1], state=JobState.HELD)
 
     assert engine.client.get(ids[1]).live.reason == "outcome_unknown"

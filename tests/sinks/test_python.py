@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, TryAgain
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, TryAgain, Unknown
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import SUCCEEDED, UNKNOWN, Envelope, Probed
 from penstock.sinks.python import Function, PythonSink
@@ -34,11 +34,12 @@ async def fails_later(_: Envelope) -> None:
         (lambda _: None, Accepted()),
         (waits, Accepted()),
         (refuses, Rejected("no")),
+        (lambda _: Unknown("cut"), Unknown("cut")),
         (fails, TryAgain("ValueError: not today")),
         (fails_later, TryAgain("ValueError: not today")),
         (lambda _: 200, TryAgain("the function returned int: return None or a receipt")),
     ],
-    ids=["none", "async", "receipt", "raises", "async raises", "nonsense"],
+    ids=["none", "async", "receipt", "unknown", "raises", "async raises", "nonsense"],
 )
 async def test_what_a_function_says(function: Function, receipt: Receipt, executor: ThreadExecutor) -> None:
     assert await PythonSink(function).send([ENVELOPE]) == [receipt]

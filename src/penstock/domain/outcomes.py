@@ -49,7 +49,14 @@ class Throttled:
     error: str | None = None
 
 
-Receipt = Accepted | Duplicate | TryAgain | Rejected | Throttled
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It went out and the answer was lost: nobody knows whether the sink has it."""
+
+    error: str
+
+
+Receipt = Accepted | Duplicate | TryAgain | Rejected | Throttled | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,7 @@ def outcome_of(
             if policy.ack is None:
                 return Succeeded(receipt=token)
             return Dispatched(policy.ack, receipt=token, passes=policy.passes)
-        case TryAgain(error=error):
+        case TryAgain(error=error) | Unknown(error=error):
             return failed(error, policy=policy, attempt=attempt, max_attempts=max_attempts, random=random)
         case Rejected(error=error, reason=reason):
             return Dead(reason, error)

@@ -1,8 +1,9 @@
 """Where jobs are sent.
 
 A sink takes a batch and answers per message, in order: it never raises for one message and never retries,
-the machine does. What it raises concerns the whole batch: `SinkUnavailable` when nothing was sent, anything
-else means that nobody knows what became of it. `probe` is asked before work is repeated.
+the machine does. A message whose answer was lost is `Unknown`. What a sink raises concerns the whole batch:
+`SinkUnavailable` when nothing was sent, anything else means that nobody knows what became of any of it.
+`probe` is asked before work is repeated.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

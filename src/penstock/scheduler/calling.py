@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
-from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned
+from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned, Unknown
 from penstock.ports.events import LaneFailed, SinkFailed
 from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.scheduler.deck import Deck
@@ -17,19 +17,13 @@ from penstock.scheduler.verdicts import unanswered, verdict
 SINK_PAUSE: Final = timedelta(seconds=2)
 
 
-class Unknown(NamedTuple):
-    """Nobody knows what became of the message."""
-
-    error: str
-
-
 class NotCalled(NamedTuple):
     """The sink could not be reached at all: nothing was sent."""
 
     error: str
 
 
-Answer = Receipt | Unknown | NotCalled
+Answer = Receipt | NotCalled
 
 
 async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]) -> list[Answer]:
