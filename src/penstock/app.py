@@ -233,15 +233,16 @@ class App:
 
 
 def hear(
-    store: Store, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], stop: asyncio.Event
+    store: Store, loop: asyncio.AbstractEventLoop, wake: Callable[[frozenset[str]], None], stop: asyncio.Event
 ) -> None:
     """Wait for news of the store and hand it to the loop; a connection that breaks is made again."""
     wakeups = store.wakeups()
     pause = threading.Event()
     while wakeups is not None and not stop.is_set():
         try:
-            if wakeups.wait(WAIT_FOR_NEWS) is not None:
-                loop.call_soon_threadsafe(wake)
+            news = wakeups.wait(WAIT_FOR_NEWS)
+            if news is not None:
+                loop.call_soon_threadsafe(wake, news)
         except StoreUnavailable:
             pause.wait(1.0)
         except RuntimeError:  # the loop is closed

@@ -36,6 +36,7 @@ class LaneCycle:
         self._wake = asyncio.Event()
         self._jobs_at: datetime | None = None
         self._groups_at: datetime | None = None
+        self._had_jobs = self._had_groups = False
         self._failures = 0
 
     def notice(self, work: Work) -> None:
@@ -47,6 +48,13 @@ class LaneCycle:
         """Learn that a group may be ready."""
         self._groups_at = now
         self._wake.set()
+
+    def nudge(self, now: datetime) -> bool:
+        """Learn that something was enqueued; False = nobody knows of which kind, it takes a look."""
+        self._jobs_at = now if self._had_jobs else self._jobs_at
+        self._groups_at = now if self._had_groups else self._groups_at
+        self._wake.set()
+        return self._had_jobs or self._had_groups
 
     def look(self) -> None:
         """Have every flight look again, and the lane too."""
@@ -159,6 +167,10 @@ class LaneCycle:
         took = ground.monotonic() - started
         ground.emit(
             Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)
+        )
+        self._had_groups, self._had_jobs = (
+            self._had_groups or claim.groups,
+            self._had_jobs or not claim.groups,
         )
         flight = Flight(deck, plan, sink, claim, claim_took=took)
         self._flights[flight] = None

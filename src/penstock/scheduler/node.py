@@ -11,7 +11,7 @@ back, what is being sent is left as unknown, and the node ends.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -114,9 +114,12 @@ class Node:
         await self.deck.outlets.close()
         self.ground.emit(NodeStopped(node=self.deck.node, returned=self.deck.returned))
 
-    def wake(self) -> None:
-        """Look for work now."""
-        self.scout.call()
+    def wake(self, lanes: Collection[str] = ()) -> None:
+        """Look for work now; in lanes that are named at once, without a look at the others."""
+        now = self.deck.time.now(self.ground.monotonic()) if self.deck.time.known else None
+        known = [self._cycles[name] for name in lanes if name in self._cycles]
+        if now is None or not known or not all(cycle.nudge(now) for cycle in known):
+            self.scout.call()
 
     # -- starting
     async def _register(self) -> None:

@@ -15,7 +15,7 @@ from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
 
 LONGEST: Final = timedelta(seconds=1)
-REST: Final = 5
+REST: Final = 2
 SHORTEST_S: Final = 0.001
 
 
