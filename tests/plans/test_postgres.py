@@ -2,25 +2,26 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from typing import Final
 
 import psycopg
 import pytest
 
-from penstock.domain.job import Claim
+from penstock.domain.job import Claim, NewJob
 from penstock.stores.postgres import statements as sql
 from penstock.stores.postgres.database import compiled
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.postgres.store import PostgresStore
 from penstock.stores.sql.limits import OUT
-from penstock.stores.sql.pacing import CONFIRM, SCOUT
+from penstock.stores.sql.pacing import CONFIRM, SCOUT, Looks
 from penstock.stores.sql.store import SqlStore
 from tests.conftest import PgServer
-from tests.plans.backlog import BIG, LANES, SMALL, Size, fill_postgres, put_lanes
+from tests.plans.backlog import BIG, LANES, PLAIN, SMALL, Size, fill_postgres, put_lanes
 from tests.plans.counting import Touched, on_the_wire, touched
 from tests.plans.explained import BIG_TABLES, Seen, Spy
 from tests.plans.hotcalls import make_calls
-from tests.plans.scenario import day
+from tests.plans.scenario import claimed, day
 from tests.servers import Server
 
 BATCH: Final = 210
@@ -247,3 +248,38 @@ def test_a_look_at_a_thousand_idle_lanes_is_a_probe_of_each(url: str) -> None:
         cost = touched(store).since(before, IDLE_LANES)
     assert set(scouted.work) == set(LANES)
     assert cost.rows < ROWS_PER_LANE
+
+
+def test_looks_stay_cheap_while_a_snapshot_keeps_what_was_claimed(url: str) -> None:
+    """A whole look reads all of it, then looks begin where there was something; whole ones come back."""
+    seconds = [0.0]
+
+    def clock() -> float:  # every look seems to take a second
+        seconds[0] += 1
+        return seconds[0]
+
+    with opened(url) as store, psycopg.connect(url) as holder:
+        store._looks = Looks(clock)
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT 1")
+        for _ in range(10):
+            store.settle(claimed(store, PLAIN, 500))
+        whole = rows_of(store)
+        hinted = rows_of(store)
+        assert whole > 5_000
+        assert hinted < 500
+        store.settle(claimed(store, PLAIN, 500))
+        assert rows_of(store) < 1_500
+
+        [late] = store.enqueue([NewJob(lane=PLAIN, run_at=store.now() - timedelta(days=2))])
+        hidden = store.scout()
+        seconds[0] += 30
+        found = store.scout()
+        assert hidden.work[PLAIN].jobs_at != found.work[PLAIN].jobs_at
+        assert store.find([late.id])[late.id].live.due_at == found.work[PLAIN].jobs_at
+
+
+def rows_of(store: SqlStore) -> float:
+    before = touched(store)
+    store.scout()
+    return touched(store).since(before, 1).rows

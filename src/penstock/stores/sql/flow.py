@@ -16,6 +16,7 @@ class FlowPart:
 
     __slots__ = ()
     db: Database
+    _looks: pacing.Looks
 
     def confirm(self, claim: Claim) -> Confirmed:
         """Look once more before sending."""
@@ -23,7 +24,7 @@ class FlowPart:
 
     def scout(self) -> Scouted:
         """Look at all lanes at once."""
-        return self.db.look(lambda tx: pacing.scout(tx, self.db.dialect))
+        return self._looks.scout(self.db)
 
     def permit(self, node: int, needs: Sequence[Need], *, ttl: timedelta) -> list[Grant]:
         """Settle what the node spent and lease what it may have."""

@@ -1,14 +1,15 @@
 """What is looked at before every send and between passes: one statement each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from time import perf_counter
 from typing import Any, Final
 
 from penstock.domain.job import Claim
 from penstock.domain.pauses import Stop, in_force
 from penstock.domain.states import Verb
 from penstock.ports.flow import Confirmed, Scouted, Work
-from penstock.stores.sql.database import Row, Tx
+from penstock.stores.sql.database import Database, Row, Tx
 
 # Requests are found from the claim's own list: nothing is sent but its number. There are hardly ever any.
 _ASKED: Final[Mapping[str, str]] = {
@@ -39,25 +40,50 @@ CONFIRM: Final = {dialect: _CONFIRM + asked for dialect, asked in _ASKED.items()
 # and cannot become a join: a thousand lanes cost some thousand probes, however many jobs there are.
 _PENDING: Final = """
     (SELECT j.due_at FROM penstock.jobs j INDEXED BY penstock.{index}
-      WHERE j.lane = l.id AND j.mode = 0 AND j.state = 1 AND {whose}
+      WHERE j.lane = l.id AND j.mode = 0 AND j.state = 1 AND {whose} {low}
       ORDER BY j.lane, j.due_at, j.arrival LIMIT 1)"""
 _READY: Final = """
     (SELECT g.next_at FROM penstock.groups g INDEXED BY penstock.{index}
-      WHERE g.lane = l.id AND g.claim IS NULL AND NOT g.paused AND g.next_at IS NOT NULL AND {whose}
+      WHERE g.lane = l.id AND g.claim IS NULL AND NOT g.paused AND g.next_at IS NOT NULL AND {whose} {low}
       ORDER BY g.lane, g.next_at, g.grp LIMIT 1)"""
-_WOKEN: Final[Mapping[str, str]] = {
-    "postgres": "(SELECT true FROM penstock.wakes w WHERE w.lane = l.id ORDER BY w.lane, w.id LIMIT 1)",
-    "sqlite": "NULL",
+_WOKEN: Final = """
+    (SELECT w.id FROM penstock.wakes w WHERE w.lane = l.id AND w.id >= coalesce(h.woken, 0)
+      ORDER BY w.lane, w.id LIMIT 1)"""
+_LOWS: Final[Mapping[str, str]] = {
+    "plain": "AND j.due_at >= coalesce(h.plain, '-infinity')",
+    "tenants": "AND j.due_at >= coalesce(h.tenants, '-infinity')",
+    "groups": "AND g.next_at >= coalesce(h.groups, '-infinity')",
+    "tenant_groups": "AND g.next_at >= coalesce(h.tenant_groups, '-infinity')",
 }
-_SCOUT: Final = f"""
-    SELECT now(), l.name,
-           {_PENDING.format(index="jobs_due", whose="j.tenant IS NULL")},
-           {_PENDING.format(index="jobs_due_tenants", whose="num_nulls(j.tenant) = 0")},
-           {_READY.format(index="groups_ready", whose="g.tenant IS NULL")},
-           {_READY.format(index="groups_ready_tenants", whose="num_nulls(g.tenant) = 0")},
-           {{woken}}
-      FROM (SELECT 1) one LEFT JOIN penstock.lanes l ON true"""
-SCOUT: Final = {dialect: _SCOUT.format(woken=woken) for dialect, woken in _WOKEN.items()}
+
+
+def _scout(low: Mapping[str, str], woken: str, hints: str) -> str:
+    nobody, somebody = "{0}.tenant IS NULL", "num_nulls({0}.tenant) = 0"
+    first = (
+        _PENDING.format(index="jobs_due", whose=nobody.format("j"), low=low["plain"]),
+        _PENDING.format(index="jobs_due_tenants", whose=somebody.format("j"), low=low["tenants"]),
+        _READY.format(index="groups_ready", whose=nobody.format("g"), low=low["groups"]),
+        _READY.format(index="groups_ready_tenants", whose=somebody.format("g"), low=low["tenant_groups"]),
+        woken,
+    )
+    return f"""
+    SELECT now(), l.id, l.name, {", ".join(first)}
+      FROM (SELECT 1) one LEFT JOIN penstock.lanes l ON true {hints}"""
+
+
+_HINTS: Final = """
+      LEFT JOIN unnest(:ids::int[], :plain::timestamptz[], :tenants::timestamptz[], :groups::timestamptz[],
+        :tenant_groups::timestamptz[], :woken::bigint[]) h(id, plain, tenants, groups, tenant_groups, woken)
+        ON h.id = l.id"""
+SCOUT: Final[Mapping[str, str]] = {
+    "postgres": _scout(_LOWS, _WOKEN, _HINTS),
+    "sqlite": _scout(dict.fromkeys(_LOWS, ""), "NULL", ""),
+}
+DEAR_S: Final = 0.05
+PER_LANE_S: Final = 0.00005
+REST_S: Final = 0.25
+REST_FACTOR: Final = 20
+Lows = tuple[Any, Any, Any, Any, Any]
 
 
 def confirm(tx: Tx, dialect: str, claim: Claim) -> Confirmed:
@@ -77,16 +103,56 @@ def confirm(tx: Tx, dialect: str, claim: Claim) -> Confirmed:
     return Confirmed(now, ours=first[1] is not None, stopped=in_force(stops, now), asked=asked)
 
 
-def scout(tx: Tx, dialect: str) -> Scouted:
-    """Return when each lane next has something to do."""
-    rows = tx.fetch(SCOUT[dialect])
+class Looks:
+    """Where a look at all lanes begins, while an old snapshot keeps dead entries at the left of the indexes.
+
+    A backup, or a forgotten session, keeps vacuum from removing what was claimed, and every look would read
+    all of it again. So after a look that was very expensive for the number of lanes, the next ones begin
+    where it found something, and whole looks rest for a multiple of what they take.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._lows: dict[int, Lows] = {}
+        self._next_whole = 0.0
+        self._dear = False
+
+    def scout(self, db: Database) -> Scouted:
+        """Return when each lane next has something to do."""
+        started = self._clock()
+        whole = not self._dear or started >= self._next_whole
+        lows = {} if whole else self._lows
+        scouted, rows = db.look(lambda tx: _scouted(tx, db.dialect, lows))
+        if whole:
+            took = self._clock() - started
+            self._dear = took - PER_LANE_S * len(rows) > DEAR_S
+            self._next_whole = started + max(REST_S, REST_FACTOR * took)
+        self._lows = {lane: _lower(found, self._lows.get(lane)) for lane, found in rows.items()}
+        return scouted
+
+
+def _lower(found: Lows, before: Lows | None) -> Lows:
+    """Return where each index may be read from next time: a lane that ran empty is not read from the left."""
+    if before is None:
+        return found
+    a, b, c, d, e = (old if new is None else new for new, old in zip(found, before, strict=True))
+    return a, b, c, d, e
+
+
+def _scouted(tx: Tx, dialect: str, lows: Mapping[int, Lows]) -> tuple[Scouted, dict[int, Lows]]:
+    columns = list(zip(*lows.values(), strict=True)) or [()] * 5
+    names = ("plain", "tenants", "groups", "tenant_groups", "woken")
+    given = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    rows = tx.fetch(SCOUT[dialect], ids=list(lows), **given)
     now, work = _time(tx, rows[0][0]), {}
-    for _, lane, plain, tenants, group, tenants_group, woken in rows:
+    found: dict[int, Lows] = {}
+    for _, number, lane, plain, tenants, group, tenant_group, woken in rows:
+        found[number] = (plain, tenants, group, tenant_group, woken)
         jobs_at = _earliest(tx, plain, tenants)
-        groups_at = now if woken else _earliest(tx, group, tenants_group)
+        groups_at = now if woken is not None else _earliest(tx, group, tenant_group)
         if jobs_at is not None or groups_at is not None:
             work[lane] = Work(jobs_at, groups_at)
-    return Scouted(now, work)
+    return Scouted(now, work), found
 
 
 def _earliest(tx: Tx, *values: object) -> datetime | None:

@@ -47,6 +47,7 @@ from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 from penstock.stores.sql.insight import InsightPart
+from penstock.stores.sql.pacing import Looks
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
 
@@ -66,6 +67,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
     migrations: str
     entropy: Callable[[int], bytes] = os.urandom
     _lanes: dict[str, LaneRow] = field(default_factory=dict)
+    _looks: Looks = field(default_factory=Looks)
 
     # -- schema and clock
     def migrate(self) -> list[str]:
