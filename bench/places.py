@@ -166,6 +166,8 @@ class SqlitePlace:
         """Give a file of its own with this backlog."""
         path = self.folder / f"run-{next(self._numbers)}.db"
         shutil.copy(self._template(backlog, history), path)
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())  # else the first commits of the run wait for the copy to reach the disk
         try:
             yield str(path)
         finally:

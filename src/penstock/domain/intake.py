@@ -117,9 +117,9 @@ def _short_object(lane: object, payload: object) -> NewJob:
         raise _no_lane()
     field = "lane"
     try:
-        name = _lane(lane)
+        name = _known_lane_name(lane) if type(lane) is str else _lane(lane)
         field = "payload"
-        text = None if payload is None else _payload(payload)
+        text = dumped(payload) if type(payload) is dict else None if payload is None else _payload(payload)
     except (ValueError, TypeError) as error:
         raise InvalidJob(field, str(error)) from None
     return tuple.__new__(NewJob, (name, text) + _NOTHING_MORE)  # noqa: RUF005 - the faster way, once per job
