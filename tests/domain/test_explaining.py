@@ -19,7 +19,7 @@ from penstock.domain.pools import Pool
 from penstock.domain.pools import pool as pool_of
 from penstock.domain.standing import Neighbour, Standing
 from penstock.domain.states import TERMINAL, JobState, Verb
-from penstock.domain.targets import pool_name
+from penstock.domain.targets import pool_name, target_of
 
 S = JobState
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -403,6 +403,7 @@ def test_a_target_that_is_no_address_has_no_name() -> None:
     lane: Lane = lane_of("orders", target="somewhere", pool="web")
     assert facts(lane=lane, pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
     assert facts(lane=lane_of("orders"), pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
+    assert target_of("http://[::1/hook") is None
 
 
 # -- who sends it

@@ -1,5 +1,6 @@
 """What a job is sent to, as breakers and limits know it."""
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from penstock.domain.job import Job
@@ -8,11 +9,13 @@ from penstock.domain.limits import Limit
 from penstock.domain.pools import Pool
 
 
+@lru_cache(maxsize=4096)
 def target_of(url: str | None) -> str | None:
     """Return scheme, host and port, in small letters and without credentials; None = it is no URL."""
-    if not url:
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:  # written by plain SQL; its sink will say what is wrong with it
         return None
-    parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
 
 

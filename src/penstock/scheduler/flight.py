@@ -26,6 +26,7 @@ from penstock.domain.outcomes import (
     Returned,
     Succeeded,
 )
+from penstock.domain.targets import target_of
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaseLost
 from penstock.ports.flow import Confirmed
@@ -34,7 +35,7 @@ from penstock.ports.store import Settled, Tick
 from penstock.scheduler.calling import call_sink, outcome_of_answer
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
-from penstock.scheduler.plans import Plan, target_of
+from penstock.scheduler.plans import Plan
 from penstock.scheduler.settling import Settling
 from penstock.scheduler.verdicts import needs
 

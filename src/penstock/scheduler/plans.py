@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
-from urllib.parse import urlsplit
 
 from penstock.domain.durations import parse_duration
 from penstock.domain.job import Claimed, Live
@@ -14,6 +13,7 @@ from penstock.domain.outcomes import Policy
 from penstock.domain.pools import Pool
 from penstock.domain.rates import Rate, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
+from penstock.domain.targets import target_of
 from penstock.ports.flow import Limit
 from penstock.ports.sink import Envelope, Sink
 
@@ -172,15 +172,6 @@ def pool_limit(pool: Pool, key: str) -> tuple[Limit, ...]:
     rate = _rate(pool.rate)
     burst = pool.burst or (default_burst(rate) if rate else 1)
     return (Limit("pool", pool.name, key, rate, burst, pool.max_in_flight),)
-
-
-@lru_cache(maxsize=4096)
-def target_of(url: str | None) -> str | None:
-    """Return scheme, host and port: what breakers and limits per target go by."""
-    if not url:
-        return None
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
 
 
 def key_of(pool: Pool, plan: Plan, claimed: Claimed) -> str:
