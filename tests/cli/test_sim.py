@@ -14,7 +14,8 @@ from penstock.testing.invariants.facts import Stuck
 
 @contextmanager
 def _every_run_fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def fail(family: str, seed: int) -> None:
+    def fail(family: str, seed: int, *, engine: bool) -> None:
+        assert engine
         error = Stuck("nothing moves")
         error.add_note(f"the journal of {family} {seed}")
         raise error
@@ -55,6 +56,15 @@ def test_a_failure_tells_the_journal_and_the_command(monkeypatch: pytest.MonkeyP
     assert "nothing moves" in result.output
     assert "penstock sim --seed 4 --family runs" in result.output
     assert "commit" in result.output or "penstock 0" in result.output
+
+
+def test_the_reference_dispatcher_runs_the_families_that_are_about_the_store() -> None:
+    result = CliRunner().invoke(sim, ["--seed", "3", "--family", "steady", "--reference"])
+    refused = CliRunner().invoke(sim, ["--family", "pools", "--reference"])
+
+    assert result.exit_code == 0, result.output
+    assert refused.exit_code == 2
+    assert "leave out --reference" in refused.output
 
 
 def test_an_unknown_family_is_a_usage_error() -> None:

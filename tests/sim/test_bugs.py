@@ -6,7 +6,7 @@ import pytest
 from penstock.domain import settlement
 from penstock.stores.sql import settle
 from penstock.testing.sim.bugs import BUGS
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import STORE_FAMILIES
 from penstock.testing.sim.plant import Bug, Edit, EditDoesNotFit, Found, hunt, planted
 from penstock.testing.sim.run import run_seed
 
@@ -51,7 +51,9 @@ def test_how_long_each_takes(capsys: pytest.CaptureFixture[str]) -> None:
             calm = hunt(bug, LONG, families=[bug.family], pauses=False)
             outside = hunt(bug, LONG, families=[bug.family], blind=True)
             others = [
-                name for name in FAMILIES if name != bug.family and hunt(bug, range(20), families=[name])
+                name
+                for name in STORE_FAMILIES
+                if name != bug.family and hunt(bug, range(20), families=[name])
             ]
             click.echo(
                 f"{bug.name:62}{bug.family:16}{_seeds(own):>6} {own.as_what if own else '':14}"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import STORE_FAMILIES
 from penstock.testing.sim.faults import CRASHES, Port
 from tests.sim.seeds import sweep_all
 
 
 @pytest.mark.parametrize("port", list(Port), ids=lambda port: port.value)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", STORE_FAMILIES)
 def test_no_crash_at_any_call_breaks_a_promise(family: str, port: Port) -> None:
     sweep_all(family, port, CRASHES)

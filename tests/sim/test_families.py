@@ -2,10 +2,10 @@
 
 import pytest
 
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import STORE_FAMILIES
 from tests.sim.seeds import chunks, run_all
 
 
-@pytest.mark.parametrize(("family", "seeds"), list(chunks(list(FAMILIES)[0::2])))
+@pytest.mark.parametrize(("family", "seeds"), list(chunks(list(STORE_FAMILIES)[0::2])))
 def test_every_promise_holds(family: str, seeds: range) -> None:
     run_all(family, seeds)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import STORE_FAMILIES
 from penstock.testing.sim.faults import PAUSES, Port
 from tests.sim.seeds import sweep_all
 
@@ -12,7 +12,7 @@ TELLING = ("hot_group", "runs", "recovery_probe", "zombies")
 
 @pytest.mark.parametrize("port", list(Port), ids=lambda port: port.value)
 @pytest.mark.parametrize(
-    "family", [pytest.param(f, marks=[] if f in TELLING else pytest.mark.soak) for f in FAMILIES]
+    "family", [pytest.param(f, marks=[] if f in TELLING else pytest.mark.soak) for f in STORE_FAMILIES]
 )
 def test_no_pause_at_any_call_breaks_a_promise(family: str, port: Port) -> None:
     sweep_all(family, port, PAUSES)

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from penstock import __version__
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import FAMILIES, STORE_FAMILIES
 from penstock.testing.sim.run import Result, command, run_seed
 
 _EVERY: Final = "all"
@@ -37,7 +37,10 @@ def sim(*, seed: int, seeds: int, families: tuple[str, ...], reference: bool, as
     The same seed gives the same run. Whatever breaks a promise ends the command with status 1, the end of the
     journal, and the command that shows it again.
     """
-    chosen = list(FAMILIES) if _EVERY in families else list(dict.fromkeys(families))
+    known = STORE_FAMILIES if reference else FAMILIES
+    chosen = list(known) if _EVERY in families else list(dict.fromkeys(families))
+    if foreign := [family for family in chosen if family not in known]:
+        raise click.UsageError(f"{', '.join(foreign)} is about the engine: leave out --reference")
     for family in chosen:
         started = time.perf_counter()
         results = [_run(family, number, engine=not reference) for number in range(seed, seed + seeds)]

@@ -6,8 +6,9 @@ happen.
 
 import itertools
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from penstock.domain.durations import parse_duration
@@ -48,11 +49,13 @@ def check_afterwards(
     ids: Iterable[str] = (),
     dropped: Container[str] = (),
     slack: timedelta = timedelta(0),
+    retries: Mapping[str, Sequence[RetrySchedule]] = MappingProxyType({}),
 ) -> None:
     """Hold the store against ledger and log.
 
     `ids` are all jobs there are, where that is known (some were written though nobody was told so); `dropped`
-    are those that retention may have taken; `slack` is what the clocks of store and sink may be off by.
+    are those that retention may have taken; `slack` is what the clocks of store and sink may be off by;
+    `retries` are all schedules that lanes had, where they were changed.
     """
     found = store.find([*ledger.accepted])
     if lost := [job_id for job_id in ledger.accepted if job_id not in found and job_id not in dropped]:
@@ -70,7 +73,8 @@ def check_afterwards(
         for id_, job in found.items()
     }
     for witness in witnesses.values():
-        check_witness(witness, slack=slack)
+        own = RetrySchedule.from_text(witness.lane["retry"])
+        check_witness(witness, slack=slack, retries=retries.get(witness.job.lane, [own]))
     check_order(ledger, log, witnesses)
     check_keys(witnesses.values(), slack=slack)
     if everything := list(ids):
@@ -85,7 +89,7 @@ def _versions(store: Store, job: Job) -> frozenset[str | None]:
     return frozenset() if job.context is None else frozenset({job.context.payload})
 
 
-def check_witness(witness: Witness, *, slack: timedelta) -> None:
+def check_witness(witness: Witness, *, slack: timedelta, retries: Sequence[RetrySchedule]) -> None:
     """Hold what is on record about one job against itself."""
     check_bytes(witness)
     check_causes(witness)
@@ -94,7 +98,7 @@ def check_witness(witness: Witness, *, slack: timedelta) -> None:
     _check_counters(witness)
     _check_path(witness)
     job = witness.job.live
-    limit = RetrySchedule.from_text(witness.lane["retry"]).attempts_for(job.max_attempts)
+    limit = max(retry.attempts_for(job.max_attempts) for retry in retries)
     if job.attempt > limit or (job.attempt == limit and job.state not in TERMINAL):
         raise WrongAttempts(f"{job.attempt} of {limit} attempts", witness=witness)
 

@@ -164,7 +164,7 @@ def _renew(picture: Picture, epochs: Sequence[int], lease: timedelta) -> Verdict
     return verdict
 
 
-def _takeover(picture: Picture, node: int, lease: timedelta, limit: int) -> Verdict:
+def _takeover(picture: Picture, node: int, lease: timedelta, limit: int, **_: object) -> Verdict:
     held = picture.tables.claims
     over = {epoch for epoch, claim in held.items() if claim.lease_until < picture.now}
     newest = max(held, default=0)
@@ -184,7 +184,7 @@ def _takeover(picture: Picture, node: int, lease: timedelta, limit: int) -> Verd
     return verdict
 
 
-def _lapse(picture: Picture, node: int, lease: timedelta, limit: int) -> Verdict:  # noqa: ARG001
+def _lapse(picture: Picture, node: int, lease: timedelta, limit: int, **_: object) -> Verdict:  # noqa: ARG001
     jobs = picture.tables.jobs.values()
     silent = {job.arrival for job in jobs if job.deadline is not None and job.deadline < picture.now}
 
@@ -268,7 +268,7 @@ def _pause_group(picture: Picture, lane: str, group: str, *, paused: bool, **_: 
     return verdict
 
 
-def _expire(picture: Picture, limit: int) -> Verdict:
+def _expire(picture: Picture, limit: int, **_: object) -> Verdict:
     rows = [job for job in picture.tables.jobs.values() if job.state == JobState.PENDING]
     late = {job.arrival for job in rows if job.start_by is not None and job.start_by < picture.now}
 

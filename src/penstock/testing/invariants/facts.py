@@ -68,6 +68,30 @@ class StaleWrite(Violation):
     invariant = "I7"
 
 
+class Untrusted(Violation):
+    """A node that is awake sends only what it holds for sure, marked where that has to be."""
+
+    invariant = "I7"
+
+
+class OldTerm(Violation):
+    """Only the leader keeps house: a write of an older term, or of none, changes nothing."""
+
+    invariant = "I8"
+
+
+class TooMany(Violation):
+    """Rates and in-flight limits hold over the whole cluster, for every key, in every window."""
+
+    invariant = "I9"
+
+
+class StoppedSent(Violation):
+    """What is stopped is silent: a lane, a pool, the store, a target that is left alone."""
+
+    invariant = "I10"
+
+
 class BlockedGroupSent(Violation):
     """A blocked, held or paused group is silent."""
 
@@ -78,6 +102,12 @@ class TooEarly(Violation):
     """No job goes before it is due."""
 
     invariant = "I11"
+
+
+class TooLate(Violation):
+    """Nothing goes after its `start_by`, or later than its lane's `misfire` allows."""
+
+    invariant = "deadlines"
 
 
 class WrongAttempts(Violation):
@@ -134,12 +164,37 @@ class Stuck(Violation):
     invariant = "L2"
 
 
+class Leaderless(Violation):
+    """Once faults stop, there is a leader within its TTL and a refresh."""
+
+    invariant = "L4"
+
+
+class NotGraceful(Violation):
+    """A node that is asked to stop has left within its grace, and nothing of it is left claimed."""
+
+    invariant = "L6"
+
+
+class Wedged(Violation):
+    """A node serves until it is told to stop, and holds a claim no longer than its work takes."""
+
+    invariant = "L7"
+
+
+class WordBroken(Violation):
+    """What `explain` says is what then happens."""
+
+    invariant = "G10"
+
+
 class Delivery(NamedTuple):
     """One message as the sink saw it, taken or not.
 
     `at` only orders deliveries among themselves. `stale` says that the claim it was sent under was over by
     then: a zombie's message, which nobody can call back. `taken` says that the sink accepted it. `clock` is a
-    wall clock's reading, as good as the store's.
+    wall clock's reading, as good as the store's; `minted` the seconds that clock has run forward. `limits`
+    are those it counts against, and `rested` says that its node was awake all the while it sent it.
     """
 
     job: str
@@ -154,6 +209,9 @@ class Delivery(NamedTuple):
     stale: bool = False
     taken: bool = True
     clock: datetime | None = None
+    minted: float = 0.0
+    limits: tuple[str, ...] = ()
+    rested: bool = True
 
 
 @dataclass(slots=True)

@@ -53,10 +53,14 @@ class Spot(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How often a job may be tried, and the least delay before its next attempt."""
+    """How often a job may be tried, and the least delay before its next attempt.
+
+    `fewest` is the lowest number of attempts that was in force of late: a lane may be changed meanwhile.
+    """
 
     attempts: int
     delay: timedelta
+    fewest: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,8 +332,9 @@ def _check_tries(change: Change, after: Spot, moves: Sequence[Move]) -> None:
         raise change.broken(WrongAttempts, f"{row.attempt} of {limits.attempts} attempts and not dead")
     if after.state is JobState.PENDING and moves == [M.RETRY] and row.due_at < change.now + limits.delay:
         raise change.broken(WrongAttempts, f"the next try is due before the back-off of {limits.delay}")
-    if row.reason == Reason.EXHAUSTED and M.FAIL in moves and row.attempt < limits.attempts:
-        raise change.broken(WrongAttempts, f"exhausted after {row.attempt} of {limits.attempts} attempts")
+    fewest = limits.attempts if limits.fewest is None else limits.fewest
+    if row.reason == Reason.EXHAUSTED and M.FAIL in moves and row.attempt < fewest:
+        raise change.broken(WrongAttempts, f"exhausted after {row.attempt} of {fewest} attempts")
 
 
 def _check_rows(change: Change, before: Live, after: Live) -> None:

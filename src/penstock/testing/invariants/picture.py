@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.domain.retry import RetrySchedule
 from penstock.testing.invariants.model import Model
@@ -33,3 +33,15 @@ class Picture:
     tables: Tables
     lanes: Mapping[str, Rules]
     now: datetime
+
+
+class Call(NamedTuple):
+    """A call that was carried out: what it answered and changed, by the store's clock and by ours."""
+
+    name: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    result: Any
+    changes: Changes
+    now: datetime
+    at: float

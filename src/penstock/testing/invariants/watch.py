@@ -11,11 +11,9 @@ One that is `blind` keeps the picture and judges nothing: to learn what `afterwa
 import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from penstock.domain.durations import parse_duration
-from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.stores.sql.store import SqlStore
 from penstock.testing.invariants.calls import expect
@@ -29,13 +27,20 @@ from penstock.testing.invariants.facts import (
 )
 from penstock.testing.invariants.model import GroupKey, Model
 from penstock.testing.invariants.moves import Change, Limits, check_change
-from penstock.testing.invariants.picture import Picture, Rules
+from penstock.testing.invariants.picture import Call, Picture
+from penstock.testing.invariants.settings import Settings
 from penstock.testing.invariants.sqlite import Group, Tables, Touched, begin
 
 if TYPE_CHECKING:
     from penstock.ports.store import Store
 
-_READS: Final = frozenset({"find", "timeline", "group", "counts", "now", "lanes", "check_schema", "close"})
+_READS: Final = frozenset(
+    {
+        "audit_log", "beat", "check_schema", "close", "counts", "depth", "find", "group", "lanes", "leader",
+        "list_groups", "list_jobs", "nodes", "now", "payload_versions", "pools", "scout", "standing",
+        "store_pause", "targets", "timeline", "wakeups",
+    }
+)  # fmt: skip
 
 
 class Watch:
@@ -52,14 +57,18 @@ class Watch:
     ) -> None:
         self.model = Model()
         self.tables = Tables(_connection(store))
-        self.rules = {name: _rules(lane) for name, lane in store.lanes().items()}
+        self.settings = Settings()
         self.store = cast("Store", Tap(store, self.around))
+        self.listeners: list[Callable[[Call], None]] = [self._change_settings]
         self._clock = clock
         self._time = time
         self._fail = fail
         self._blind = blind
-        self._by_number = {rules.number: rules for rules in self.rules.values()}
         self._epoch = 0
+        for lane in store.lanes().values():
+            self.settings.lane(lane, time())
+        for pool in store.pools().values():
+            self.settings.pool(pool, time())
         begin(self.tables.connection)
 
     def check_whole(self) -> None:
@@ -72,12 +81,12 @@ class Watch:
                 raise NotInOnePlace(f"job {arrival} moved unseen", spot=self.tables.spot(arrival))
         for key in {*self.tables.groups, *self.model.groups()}:
             self._check_group(key)
-        self._check_counters(set(self._by_number))
+        self._check_counters({rules.number for rules in self.settings.rules.values()})
 
     def around(self, call: str, method: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:  # noqa: ANN401
         """Make a call that stands for one of the store's, and judge it as that."""
         now = self._clock()
-        picture = Picture(self.model, self.tables, self.rules, now)
+        picture = Picture(self.model, self.tables, self.settings.rules, now)
         verdict = None if self._blind else expect(picture, call, args, options)
         try:
             result = method(*args, **options)
@@ -85,7 +94,21 @@ class Watch:
             changes = self._judged(lambda: self._take_in(call, now)) or {}
         if verdict is not None:
             self._judged(lambda: verdict(result, changes))
+        told = Call(call, args, options, result, changes, now, self._time())
+        for listener in self.listeners:
+            self._judged(partial(listener, told))
         return result
+
+    def _change_settings(self, call: Call) -> None:
+        match call.name:
+            case "put_lane" | "pause_lane":
+                self.settings.lane(call.result, call.at)
+            case "put_pool" | "pause_pool":
+                self.settings.pool(call.result, call.at)
+            case "pause_store":
+                self.settings.store_pause(call.result, call.at)
+            case _:
+                pass
 
     def _judged(self, judge: Callable[[], Any]) -> Any:  # noqa: ANN401
         try:
@@ -148,9 +171,12 @@ class Watch:
     def _limits(self, arrival: int) -> Limits:
         spot = self.model.spots.get(arrival)
         if spot is None:
-            return Limits(1, timedelta(0))
-        retry, job = self._by_number[spot.job.lane].retry, spot.job
-        return Limits(retry.attempts_for(job.max_attempts), retry.delay_before(job.attempt + 1, random=0))
+            return Limits(1, timedelta(0), 1)
+        job = spot.job
+        known = self.settings.retries[self.settings.name_of(job.lane)]
+        attempts = [retry.attempts_for(job.max_attempts) for retry in known]
+        delay = min(retry.delay_before(job.attempt + 1, random=0) for retry in known)
+        return Limits(max(attempts), delay, min(attempts))
 
     def _check_request(self, change: Change, arrival: int) -> None:
         before, after = change.before, change.after
@@ -182,7 +208,7 @@ class Watch:
         members = model.members(key)
         claimed = {spot.job.epoch for spot in members if spot.state is JobState.CLAIMED}
         flying = [spot.job for spot in members if spot.state in IN_FLIGHT and spot.job.holds]
-        passes = self._by_number[key[0]].passes
+        passes = self.settings.rules[self.settings.name_of(key[0])].passes
         if len(claimed) > 1 or (len(flying) > 1 and not passes):
             raise TwoInFlight(f"of group {key[1]}", jobs=flying, epochs=claimed)
         if claimed != ({group.claim} - {None} if group else set()):
@@ -239,16 +265,6 @@ def _connection(store: SqlStore) -> sqlite3.Connection:
     tx: Any = store.db.read(lambda tx: tx)  # one in memory reads on its only connection
     connection: sqlite3.Connection = tx.connection
     return connection
-
-
-def _rules(lane: Any) -> Rules:  # noqa: ANN401
-    return Rules(
-        lane.id,
-        RetrySchedule.from_text(lane["retry"]),
-        lane["hold_until"] == "sent",
-        parse_duration(lane["key_ttl"]),
-        parse_duration(lane["dead_retention"]),
-    )
 
 
 def _groups_of(changes: Mapping[int, Change]) -> set[GroupKey]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.lanes import Lane
+from penstock.domain.pools import Pool
 from penstock.errors import PenstockError
 from penstock.stores.sql.store import SqlStore
 from penstock.stores.sqlite.hotpath import SqliteHotPath
@@ -43,12 +44,19 @@ class Bed:
         self._tables = [row[0] for row in rows if row[0] not in _KEPT]
 
     def fresh(
-        self, lanes: Sequence[Lane], *, clock: Callable[[], datetime], ids: Callable[[], str]
+        self,
+        lanes: Sequence[Lane],
+        pools: Sequence[Pool] = (),
+        *,
+        clock: Callable[[], datetime],
+        ids: Callable[[], str],
     ) -> SqlStore:
-        """Return a store with these lanes and nothing else; the one before it must no longer be used."""
+        """Return a store with these and nothing else; the one before it must no longer be used."""
         self._clock = clock
         self._store.db.write(self._empty)
         store = SqlStore(self._store.db, SqliteHotPath(), ids, self._store.migrations)
+        for pool in pools:
+            store.put_pool(pool, actor="sim")
         for lane in lanes:
             store.put_lane(lane, actor="sim")
         return store

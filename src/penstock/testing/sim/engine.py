@@ -9,13 +9,15 @@ from typing import Any, Final
 
 from penstock.domain.job import Live
 from penstock.domain.outcomes import Dead, Receipt, Succeeded
-from penstock.ports.events import Event
+from penstock.ports.events import Event, LaneFailed
 from penstock.ports.sink import FAILED, NOT_STARTED, RUNNING, SUCCEEDED, UNKNOWN, Envelope, Probed, Sink
 from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
+from penstock.testing.invariants.conduct import Conduct, Sender
+from penstock.testing.invariants.facts import Wedged
 from penstock.testing.sim.node import NodeEnv
-from penstock.testing.sim.sink import Fate, Message, SimSink
+from penstock.testing.sim.sink import Answers, Fate, Message, SimSink
 
 OPTIONS: Final = NodeOptions(
     grace=timedelta(seconds=2),
@@ -33,6 +35,7 @@ class Engine:
     store: Store
     sink: SimSink
     row: Callable[[str], Live | None]
+    conduct: Conduct
     options: NodeOptions = OPTIONS
 
     async def run(self, env: NodeEnv) -> None:
@@ -40,6 +43,8 @@ class Engine:
 
         def emit(event: Event) -> None:
             env.record(str(event))
+            if isinstance(event, LaneFailed):  # the simulated sink raises nothing: a bug
+                self.conduct.fail(Wedged(f"lane {event.lane} failed: {event.error}\n{event.trace}"))
 
         ground = Ground(self.store, env.executor, env.clock, env.rng, emit)
 
@@ -47,9 +52,11 @@ class Engine:
             return Stoppable(env.beside(name, partial(main, ground)))
 
         async def open_sink(name: str) -> Sink:  # noqa: ARG001 - one sink for all lanes
-            return EngineSink(env, self.sink, self.row)
+            return EngineSink(env, self.sink, self.row, self.conduct)
 
-        await Node(ground, open_sink, beside, self.options, stop=env.stop).run()
+        await Node(ground, open_sink, beside, self.options, stop=env.stop, hurry=env.hurry).run()
+        if not env.stop.is_set():
+            self.conduct.fail(Wedged(f"{env.id} left without being asked to"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +78,24 @@ class EngineSink:
     format = "payload"
     complete_on = "sent"
 
-    def __init__(self, env: NodeEnv, sink: SimSink, row: Callable[[str], Live | None]) -> None:
-        self._env, self._sink, self._row = env, sink, row
+    def __init__(
+        self, env: NodeEnv, sink: SimSink, row: Callable[[str], Live | None], conduct: Conduct
+    ) -> None:
+        self._env, self._sink, self._row, self._conduct = env, sink, row, conduct
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Send, wait as long as the world wants, and maybe never hear of it again."""
-        messages = [self._message(envelope) for envelope in batch]
-        answers = await self._env.network.run(partial(self._sink.take, messages))
-        await asyncio.sleep(answers.delay)
-        if answers.receipts is None:
-            await asyncio.Event().wait()
-        return answers.receipts or []
+        for envelope in batch:
+            self._conduct.begins(self._sender, envelope)
+        try:
+            answers = await self._env.network.run(partial(self._arrive, batch))
+            await asyncio.sleep(answers.delay)
+            if answers.receipts is None:
+                await asyncio.Event().wait()
+            return answers.receipts or []
+        finally:
+            for envelope in batch:
+                self._conduct.ends(self._sender, envelope)
 
     async def probe(self, sends: Sequence[Envelope]) -> Sequence[Probed]:
         """Ask what became of sends; now and then that takes long."""
@@ -93,6 +107,15 @@ class EngineSink:
 
     async def close(self) -> None:
         """Nothing to give up."""
+
+    @property
+    def _sender(self) -> Sender:
+        return Sender(self._env.id, self._env.frozen_until, self._env.troubled_until)
+
+    def _arrive(self, batch: Sequence[Envelope]) -> Answers:
+        for envelope in batch:
+            self._conduct.arrives(self._sender, envelope)
+        return self._sink.take([self._message(envelope) for envelope in batch])
 
     def _message(self, envelope: Envelope) -> Message:
         row = self._row(envelope.id)
@@ -107,6 +130,9 @@ class EngineSink:
             envelope.attempt - 1,
             row.max_attempts if row is not None else None,
             self._env.id,
+            envelope.target,
+            self._conduct.settings.limits_of(envelope),
+            self._conduct.rested(self._sender, envelope),
         )
 
     def _probed(self, key: tuple[str, int], fate: Fate) -> Probed:

@@ -80,8 +80,11 @@ class Span(NamedTuple):
 
     def draw(self, rng: random.Random) -> timedelta:
         """Return a duration in the range; of a positive range each magnitude is equally likely."""
-        seconds = rng.uniform(*self) if self.low <= 0 else _log_uniform(rng, *self)
-        return timedelta(seconds=seconds)
+        return timedelta(seconds=self.seconds(rng))
+
+    def seconds(self, rng: random.Random) -> float:
+        """Return the same as a number of seconds, in whole microseconds."""
+        return round(rng.uniform(*self) if self.low <= 0 else _log_uniform(rng, *self), 6)
 
 
 NOTHING: Final = Span(0, 0)

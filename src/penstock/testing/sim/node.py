@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, assert_never
 
 from penstock.testing.sim.faults import CallFault, Port, Span
@@ -27,6 +28,8 @@ class SimClock:
         self._now = now
         self._since = loop.time()
         self._rate = 1.0
+        self._forward = 0.0
+        self.set_at = -inf
 
     def now(self) -> datetime:
         """Return the wall clock."""
@@ -36,12 +39,19 @@ class SimClock:
         """Return the loop's time."""
         return self._loop.time()
 
+    def forward(self) -> float:
+        """Return the seconds that the wall clock has run forward, steps included: what mints tokens."""
+        return self._forward + (self._loop.time() - self._since) * self._rate
+
     def step(self, by: timedelta) -> None:
         """Set the wall clock forward or back."""
         self._now += by
+        self._forward += max(0.0, by.total_seconds())
+        self.set_at = self._loop.time()
 
     def drift(self, rate: float) -> None:
         """Let the wall clock run at this rate from now on; 1.0 is right."""
+        self._forward = self.forward()
         self._now, self._since, self._rate = self.now(), self._loop.time(), rate
 
 
@@ -50,6 +60,9 @@ class NodeEnv:
 
     `executor` reaches the store with all the faults planned for it; `network` has latency, crashes and pauses
     only, for simulated sinks, which give their bad answers themselves. `id` differs from life to life.
+
+    `faults` counts what happened to this life; it is excused until `troubled_until`, and what it does when it
+    wakes up at `frozen_until` may be a zombie's doing.
     """
 
     def __init__(self, world: "World", name: str, *, life: int, clock: SimClock) -> None:
@@ -61,6 +74,11 @@ class NodeEnv:
         self.network = SimExecutor(world, self, Port.NETWORK)
         self.rng: random.Random = world.stream(f"node {self.id}")
         self.stop = asyncio.Event()
+        self.hurry = asyncio.Event()
+        self.asked_at: float | None = None
+        self.hurried_at: float | None = None
+        self.faults = 0
+        self.troubled_until = self.frozen_until = -inf
         self.threads = f"{self.id}/threads"
         self.owners = [self.id, self.threads]
         self._world = world
@@ -68,6 +86,27 @@ class NodeEnv:
     def record(self, event: str) -> None:
         """Write the event into the world's journal, which is part of the trace."""
         self._world.record(event, node=self.id)
+
+    def ask_to_stop(self) -> None:
+        """Set `stop`, as a signal would; the second time `hurry`."""
+        now = self._world.loop.time()
+        if self.asked_at is None:
+            self.asked_at = now
+            self.stop.set()
+        else:
+            self.hurried_at = now
+            self.hurry.set()
+
+    def trouble(self, seconds: float = 0.0) -> None:
+        """Note that something befell the node, for that long."""
+        self.faults += 1
+        self.troubled_until = max(self.troubled_until, self._world.loop.time() + seconds)
+
+    def freeze(self, until: float) -> None:
+        """Note that the node, or its loop alone, stands still until then."""
+        self.trouble()
+        self.frozen_until = max(self.frozen_until, until)
+        self.troubled_until = max(self.troubled_until, until)
 
     def beside(self, name: str, main: Callable[[], Awaitable[None]]) -> "asyncio.Task[None]":
         """Start what is a thread in production: it dies and freezes with the node, but never is busy."""
@@ -159,7 +198,10 @@ class SimExecutor:
         self._later(self._world.plan.latency, _reply, request, outcome)
 
     def _lose_reply(self, request: Request, after: Span) -> None:
-        self._later(after, _reply, request, Outcome(None, self._world.unavailable(request.operation)))
+        wait = after.seconds(self._rng)
+        self._env.trouble(wait)
+        outcome = Outcome(None, self._world.unavailable(request.operation))
+        self._loop.call_later(wait, _reply, request, outcome)
 
     def _carry_out(self, request: Request) -> Outcome:
         try:
@@ -172,7 +214,7 @@ class SimExecutor:
     def _later(
         self, span: Span, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> None:
-        self._loop.call_later(span.draw(self._rng).total_seconds(), callback, *args, context=context)
+        self._loop.call_later(span.seconds(self._rng), callback, *args, context=context)
 
 
 def _reply(request: Request, outcome: Outcome) -> None:

@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from penstock.testing.sim.bed import Bed
-from penstock.testing.sim.families import FAMILIES
+from penstock.testing.sim.families import FAMILIES, STORE_FAMILIES
 from penstock.testing.sim.run import run_seed
 
 
@@ -50,11 +50,16 @@ class TriggerEdit:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A mistake, and the family that finds it soonest as far as we know."""
+    """A mistake, and the family that finds it soonest as far as we know, from a certain seed on.
+
+    One of the `engine` is hunted with the engine, the others with the reference dispatcher.
+    """
 
     name: str
     family: str
     edits: Sequence[Edit | TriggerEdit]
+    engine: bool = False
+    first: int = 0
 
 
 class Found(NamedTuple):
@@ -75,14 +80,15 @@ def hunt(
     bug: Bug, seeds: Sequence[int], *, families: Sequence[str] = (), pauses: bool = True, blind: bool = False
 ) -> Found | None:
     """Run seeds with the bug planted until one fails; its own family first, then the others, seed by seed."""
-    order = families or [bug.family, *(name for name in FAMILIES if name != bug.family)]
+    known = FAMILIES if bug.engine else STORE_FAMILIES
+    order = families or [bug.family, *(name for name in known if name != bug.family)]
     runs = 0
     with planted(bug) as bed:
         for seed in seeds:
             for family in order:
                 runs += 1
                 try:
-                    run_seed(family, seed, bed=bed, pauses=pauses, blind=blind)
+                    run_seed(family, seed, bed=bed, pauses=pauses, blind=blind, engine=bug.engine)
                 except Exception as error:  # noqa: BLE001 - anything that goes wrong is a find
                     return Found(family, seed, runs, error)
     return None

@@ -4,32 +4,41 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from penstock.domain.job import Live, NewJob
 from penstock.domain.ulid import Ulids
+from penstock.ports.store import Store
 from penstock.testing.invariants.afterwards import check_afterwards
-from penstock.testing.invariants.facts import Late, Ledger, Log, Stuck
+from penstock.testing.invariants.conduct import Clocks, Conduct
+from penstock.testing.invariants.facts import Ledger, Log, Stuck
 from penstock.testing.invariants.model import Model
+from penstock.testing.invariants.rates import check_rates
 from penstock.testing.invariants.watch import Watch
 from penstock.testing.sim.actors import Executors, LateWriter, Offer, commit_late, meddle, produce
 from penstock.testing.sim.bed import Bed, shared_bed
 from penstock.testing.sim.dispatcher import Dispatcher
 from penstock.testing.sim.engine import OPTIONS, Engine
-from penstock.testing.sim.families import FAMILIES, Scenario, draw_plan
+from penstock.testing.sim.families import FAMILIES, STORE_FAMILIES
 from penstock.testing.sim.faults import PAUSES, Disaster, FaultPlan, Port
 from penstock.testing.sim.node import NodeEnv
+from penstock.testing.sim.patrol import Patrol
 from penstock.testing.sim.recovery import Recovery
+from penstock.testing.sim.scenario import Scenario, Stop, draw_plan
 from penstock.testing.sim.sink import Message, SimSink
+from penstock.testing.sim.tuning import tune
 from penstock.testing.sim.world import START, Main, Overdue, World
 
 RECOVER_EVERY: Final = timedelta(seconds=1.5)
 CALM: Final = timedelta(seconds=60)
 DRIFT: Final = timedelta(milliseconds=100)
 FAR: Final = timedelta(seconds=90)
-SLACK: Final = timedelta(seconds=6)
+LOOK_EVERY_S: Final = 0.5
+SLOT_S: Final = 0.01
+NODES: Final = "abcde"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +63,19 @@ class Run:
     world: World
     scenario: Scenario
     watch: Watch
+    conduct: Conduct
+    patrol: Patrol
     bed: Bed
+    store: Store
     ledger: Ledger
     log: Log
     sink: SimSink
     engine: bool = False
-    calm_since: float | None = None
     calls: Counter[Port] = field(default_factory=Counter)
 
     def start(self) -> None:
         """Start all nodes."""
-        for name in "abc"[: self.scenario.nodes]:
+        for name in NODES[: self.scenario.nodes]:
             self.world.spawn_node(name, self._node)
         for number, offers in enumerate(self.scenario.producers):
             self.world.spawn_node(f"producer{number}", self._producer(offers))
@@ -74,15 +85,22 @@ class Run:
             self.world.spawn_node("executors", self._executors)
         if self.scenario.meddling is not None:
             self.world.spawn_node("operators", self._operators)
+        if self.scenario.tuning is not None:
+            self.world.spawn_node("tuners", self._tuners)
         for at, step in self.scenario.steps:
             self.world.loop.call_later(at, self.world.step_clock, None, step)
+        for stop in self.scenario.stops:
+            self.world.loop.call_later(stop.at, self._ask_to_stop, stop)
+        if self.engine:
+            self.watch.listeners.append(self.conduct.heard)
+            self._look_around()
 
     def finish(self) -> None:
         """Run through the troubles, then until all is quiet, and judge."""
         self.world.run(until=timedelta(seconds=self.scenario.duration))
         self.calls = self.world.calls.copy()
         self.world.stop_faults()
-        self.sink.calm, self.calm_since = True, self.world.loop.time()
+        self.sink.calm, self.patrol.calm_since = True, self.world.loop.time()
         try:
             self.world.run_until(self.quiet, timeout=CALM, every=timedelta(milliseconds=500))
         except Overdue as error:
@@ -92,11 +110,16 @@ class Run:
         dropped = {id_ for id_, arrival in known.items() if arrival not in self.watch.tables.facts}
         # A clock that was set back makes what was claimed in time arrive early.
         slack = CALM if Disaster.STORE_CLOCK_STEP in self.world.plan.disasters else DRIFT
-        check_afterwards(self.ledger, self.log, self.watch.store, ids=known, dropped=dropped, slack=slack)
+        retries = self.watch.settings.retries
+        check_afterwards(
+            self.ledger, self.log, self.store, ids=known, dropped=dropped, slack=slack, retries=retries
+        )
+        if self.engine:
+            check_rates(self.log.deliveries, self.watch.settings, moment=5 * self.conduct.leg + SLOT_S)
 
     def quiet(self) -> bool:
         """Say whether all is answered and every job has ended or may stay where it is."""
-        self._check_nothing_waits()
+        self.patrol.check_nothing_waits()
         early = all(offer.answered for offers in self.scenario.producers for offer in offers)
         return early and all(offer.answered for offer in self.scenario.late) and not self._restless()
 
@@ -105,38 +128,45 @@ class Run:
         live = (spot for spot in model.spots.values() if spot.finished_at is None)
         return [spot.job for spot in live if not model.parked(spot, horizon=horizon)]
 
-    def _check_nothing_waits(self) -> None:
-        """Once faults have stopped, what is free has been free only since just now."""
-        now = self.world.store_clock.now()
-        for terms in self.scenario.terms.values():
-            longest = terms.lease + 2 * terms.poll + SLACK
-            lane = self.watch.rules[terms.name].number
-            jobs = list(self.watch.model.ready_jobs(lane, now - longest))
-            for key in self.watch.model.groups(lane):
-                jobs += self.watch.model.ready_run(key, now - longest, 1)
-            for arrival in jobs:
-                if self.world.loop.time() - self._free_since(arrival) > longest.total_seconds():
-                    raise Late("free for longer than lease + 2 polls", job=self.watch.model.spots[arrival])
-
-    def _free_since(self, arrival: int) -> float:
-        model = self.watch.model
-        job = model.spots[arrival].job
-        marks = [self.calm_since or 0.0, model.changed_at[arrival]]
-        if job.grp is not None:
-            marks.append(model.changed_at[job.lane, job.grp])
-        return max(marks)
+    def _look_around(self) -> None:
+        """Check now and then what has to hold at any time."""
+        try:
+            self.patrol.round()
+        except Exception as error:  # noqa: BLE001 - raised by `run`
+            self.world.fail(error)
+        self.world.loop.call_later(LOOK_EVERY_S, self._look_around, context=Context())
 
     async def _node(self, env: NodeEnv) -> None:
         if self.engine:
             housekeeping = self.scenario.housekeeping or OPTIONS.housekeep_every
-            options = replace(OPTIONS, name=env.id, housekeep_every=housekeeping)
-            await Engine(self.watch.store, self.sink, self._row, options).run(env)
+            options = replace(OPTIONS, name=env.id, housekeep_every=housekeeping, **self.scenario.options)
+            await Engine(self.watch.store, self.sink, self._row, self.conduct, options).run(env)
+            self.conduct.judged(lambda: self.patrol.check_left(env, grace=options.grace))
             return
         node = Dispatcher(env, self.watch.store, self.sink, self.scenario.terms)
         recovery = Recovery(node, RECOVER_EVERY, self.scenario.housekeeping)
         async with asyncio.TaskGroup() as tasks:
             await node.dispatch(tasks)
             await recovery.run(tasks)
+
+    def _ask_to_stop(self, stop: Stop) -> None:
+        if stop.node in self.world.up():
+            self.world.ask_to_stop(stop.node)
+            env = self.world.node(stop.node)
+            if stop.again_after is not None:
+                self.world.loop.call_later(stop.again_after, self._insist, env)
+            self._start_again(env, stop)
+
+    def _insist(self, env: NodeEnv) -> None:
+        if self.world.find(env.id) is env:
+            self.world.ask_to_stop(env.name)
+
+    def _start_again(self, env: NodeEnv, stop: Stop) -> None:
+        """Start the node again some time after it has left; one that crashed comes back by itself."""
+        if self.world.find(env.id) is env:
+            self.world.loop.call_later(LOOK_EVERY_S, self._start_again, env, stop)
+        elif self.world.node(stop.node) is env and not self.world.returns(stop.node):
+            self.world.loop.call_later(stop.back_after, self.world.restart, stop.node)
 
     async def _late_producer(self, env: NodeEnv) -> None:
         def write(arrival: int, job: NewJob) -> object:
@@ -152,6 +182,10 @@ class Run:
         how, until = self.scenario.meddling, self.scenario.duration
         assert how is not None
         await meddle(env, self.watch.store, lambda: list(self.ledger.accepted), how, until=until)
+
+    async def _tuners(self, env: NodeEnv) -> None:
+        assert self.scenario.tuning is not None
+        await tune(env, self.watch.store, self.scenario.tuning, until=self.scenario.duration)
 
     def _producer(self, offers: Sequence[Offer]) -> Main:
         return lambda env: produce(env, self.watch.store, self.ledger, offers)
@@ -177,6 +211,8 @@ def run_seed(
     Without `pauses` no node is ever frozen: there are errors and crashes, but no zombies. A `blind` run is
     judged from outside alone: ledger, log, the store's port, and whether it comes to rest.
     """
+    if not engine and family not in STORE_FAMILIES:
+        raise ValueError(f"{family} is about the engine: run it without --reference")
     rng = random.Random(f"{family}/{seed}")  # noqa: S311 - it has to be repeatable
     scenario = FAMILIES[family](rng)
     plan = draw_plan(rng, scenario)
@@ -226,12 +262,17 @@ def command(family: str, seed: int, *, engine: bool = False) -> str:
 def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) -> Run:
     """Put a scenario's parts together."""
     ids = _ids(world)
-    store = bed.fresh(scenario.lanes, clock=world.store_clock.now, ids=ids)
+    store = bed.fresh(scenario.lanes, scenario.pools, clock=world.store_clock.now, ids=ids)
     watch = Watch(store, clock=world.store_clock.now, time=world.loop.time, fail=world.fail, blind=blind)
     log = Log()
     reported = frozenset(name for name, terms in scenario.terms.items() if terms.policy.ack is not None)
-    sink = SimSink(world, log, _stale(watch.model), reported)
-    return Run(world, scenario, watch, bed, Ledger(), log, sink)
+    sink = SimSink(world, log, _stale(watch.model), reported, scenario.spells)
+    clocks = Clocks(world.store_clock.now, world.loop.time, lambda: world.store_clock.set_at)
+    leg = world.plan.latency.high
+    conduct = Conduct(watch.tables, watch.model, watch.settings, clocks, leg, world.fail)
+    conduct.occupancy.alive = lambda number: world.find(conduct.nodes.get(number, "")) is not None
+    patrol = Patrol(world, watch, conduct)
+    return Run(world, scenario, watch, conduct, patrol, bed, store, Ledger(), log, sink)
 
 
 def _ids(world: World) -> Ulids:

@@ -37,6 +37,18 @@ class Message(NamedTuple):
     attempt: int
     max_attempts: int | None
     node: str
+    target: str | None = None
+    limits: tuple[str, ...] = ()
+    rested: bool = True
+
+
+class Spell(NamedTuple):
+    """A time, in seconds since the start, during which a target (None = any) treats everything alike."""
+
+    target: str | None
+    begins: float
+    ends: float
+    fault: SinkFault
 
 
 class Fate(Enum):
@@ -66,6 +78,7 @@ class SimSink:
     log: Log
     is_stale: Callable[[Message], bool]
     reported: frozenset[str] = frozenset()
+    spells: Sequence[Spell] = ()
     inbox: deque[Message] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     calm: bool = False
@@ -77,7 +90,7 @@ class SimSink:
         receipts: list[Receipt] = []
         lost, delay = False, 0.0
         for index, message in enumerate(batch):
-            fault = self.world.sink_fault()
+            fault = self._spell(message) or self.world.sink_fault()
             if fault is SinkFault.PARTIAL:
                 receipts += [TryAgain("the batch broke off")] * (len(batch) - index)
                 break
@@ -86,6 +99,13 @@ class SimSink:
             if fault is SinkFault.HANG:
                 delay = max(delay, self.world.plan.hang.high)
         return Answers(None if lost else receipts, delay)
+
+    def _spell(self, message: Message) -> SinkFault | None:
+        now = self.world.loop.time()
+        for target, begins, ends, fault in self.spells if not self.calm else ():
+            if begins <= now < ends and target in (None, message.target):
+                return fault
+        return None
 
     def probe(self, sends: Sequence[tuple[str, int]]) -> list[Fate]:
         """Say what became of each send, as far as it is known here."""
@@ -123,6 +143,9 @@ class SimSink:
                 stale=stale,
                 taken=taken and not known,
                 clock=self.world.store_clock.now(),
+                minted=self.world.store_clock.forward(),
+                limits=message.limits,
+                rested=message.rested,
             )
         )
         self.world.record(f"sink got {message.job}:{message.send} epoch {message.epoch} {receipt}")

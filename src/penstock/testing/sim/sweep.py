@@ -7,9 +7,10 @@ from typing import Final
 
 from penstock.testing.sim.actors import Offer
 from penstock.testing.sim.bed import shared_bed
-from penstock.testing.sim.families import FAMILIES, Scenario
+from penstock.testing.sim.families import FAMILIES
 from penstock.testing.sim.faults import CRASHES, PAUSES, CallFault, FaultPlan, Port, Span, call_sweep
 from penstock.testing.sim.run import Result, run_scenario
+from penstock.testing.sim.scenario import Scenario
 
 JOBS: Final = 5
 WITHIN: Final = 0.8

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from types import TracebackType
 from typing import Final, Self
 
@@ -127,17 +128,28 @@ class World:
 
     def resume(self, name: str) -> None:
         """Let a frozen node go on with everything that came up meanwhile."""
-        for owner in self.node(name).owners:
+        node = self.node(name)
+        if any(self.loop.is_paused(owner) for owner in node.owners):
+            node.frozen_until = node.troubled_until = self.loop.time()
+        for owner in node.owners:
             self.loop.resume(owner)
 
     def ask_to_stop(self, name: str) -> None:
-        """Set the node's `stop` event, as a signal would."""
+        """Set the node's `stop` event, as a signal would; the second time its `hurry`."""
         self.record("asked to stop", node=self.node(name).id)
-        self.node(name).stop.set()
+        self.node(name).ask_to_stop()
 
     def node(self, name: str) -> NodeEnv:
         """Return the node's present life."""
         return self._nodes[name].env
+
+    def find(self, life: str) -> NodeEnv | None:
+        """Return a node by the id of its present life; None = that life is over."""
+        return next((node.env for node in self._nodes.values() if node.env.id == life and node.up), None)
+
+    def returns(self, name: str) -> bool:
+        """Say whether a node that is down comes back by itself."""
+        return self._nodes[name].returns
 
     def up(self) -> list[str]:
         """Return the names of the nodes that are up, frozen ones included, in order of their first start."""
@@ -166,6 +178,8 @@ class World:
         if port is Port.STORE and self._is_unreachable(env.name):
             fault = CallFault.ERROR_BEFORE
         env.record(f"{port.value} {number} {operation}" + (f": {fault.value}" if fault else ""))
+        if fault is not None:
+            env.trouble()
         return fault
 
     def sink_fault(self) -> SinkFault | None:
@@ -292,6 +306,7 @@ class World:
 
     def _freeze(self, env: NodeEnv, owners: Sequence[str], duration: timedelta | None, event: str) -> None:
         self.record(event if duration is None else f"{event} for {duration}", node=env.id)
+        env.freeze(inf if duration is None else self.loop.time() + duration.total_seconds())
         for owner in owners:
             self.loop.pause(owner, None if duration is None else duration.total_seconds())
 

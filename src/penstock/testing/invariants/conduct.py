@@ -1,0 +1,211 @@
+"""What nodes do between the store and the sink, judged at the moment they do it.
+
+The store's own calls are judged by `watch`; this is about what no call shows: whether a node may send what
+it sends, and whether it keeps house under its own term. Somebody who sees both ends tells: `heard` what the
+store carried out, `begins` and `ends` a call of a sink at its node, `arrives` a message at the sink.
+
+A node that slept may find itself in the middle of a send: that is a zombie's doing, which nobody can prevent,
+and it is excused. A node that was awake is not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import inf
+from typing import Final, NamedTuple
+
+from penstock.domain.breakers import Target
+from penstock.domain.durations import parse_duration
+from penstock.domain.job import Live
+from penstock.domain.states import JobState
+from penstock.domain.targets import target_of
+from penstock.ports.sink import Envelope
+from penstock.testing.invariants.facts import OldTerm, StoppedSent, TooEarly, TooLate, Untrusted
+from penstock.testing.invariants.model import Model
+from penstock.testing.invariants.occupancy import Occupancy
+from penstock.testing.invariants.picture import Call
+from penstock.testing.invariants.settings import Settings
+from penstock.testing.invariants.sqlite import Tables
+
+_HOUSEKEEPING: Final = frozenset({"takeover", "lapse", "expire", "fold_counts", "retire"})
+_EXACT: Final = timedelta(microseconds=2)
+_KNOWN_WITHIN_S: Final = 0.7
+"""A node looks at targets every half second, spread by a tenth, and tells of them five times a second."""
+
+
+class Sender(NamedTuple):
+    """The node that sends: since when it has been awake, and since when nothing befell it."""
+
+    id: str
+    awake_since: float
+    well_since: float
+
+
+class Clocks(NamedTuple):
+    """The store's clock, the run's own, and when the former was last set."""
+
+    store: Callable[[], datetime]
+    time: Callable[[], float]
+    set_at: Callable[[], float]
+
+
+class Left(NamedTuple):
+    """A target that is left alone: since when, and until when on the store's clock."""
+
+    since: float
+    until: datetime
+
+
+@dataclass(slots=True)
+class Conduct:
+    """See the module. `leg` is the longest that one way to the store or the sink takes.
+
+    What is wrong goes to `fail`: a node must not be able to swallow it.
+    """
+
+    tables: Tables
+    model: Model
+    settings: Settings
+    clocks: Clocks
+    leg: float
+    fail: Callable[[Exception], None]
+    occupancy: Occupancy = field(init=False)
+    nodes: dict[int, str] = field(default_factory=dict)
+    term: int = 0
+    term_until: datetime | None = None
+    claimed_at: dict[int, float] = field(default_factory=dict)
+    taken_over: set[int] = field(default_factory=set)
+    _began: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    _left: dict[str, Left] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.occupancy = Occupancy(self.settings, self.model, self.clocks.store, self.clocks.time)
+
+    def heard(self, call: Call) -> None:
+        """Take in what the store did."""
+        match call.name:
+            case "register_node":
+                self.nodes[call.result] = call.args[0]
+            case "elect" | "extend_term" if call.result is not None:
+                self.term = max(self.term, call.result.number)
+                self.term_until = call.result.until
+            case "mark_target":
+                self._target(call.result, call.at)
+            case "claim" | "claim_groups" if call.result is not None:
+                self.claimed_at[call.result.epoch] = call.at
+            case "takeover":
+                self.claimed_at |= {claim.epoch: call.at for claim in call.result}
+                self.taken_over |= {claim.epoch for claim in call.result}
+            case _:
+                pass
+        if call.name in _HOUSEKEEPING:
+            self._check_term(call)
+        self.occupancy.heard(call)
+
+    def begins(self, sender: Sender, envelope: Envelope) -> None:
+        """A node begins a call."""
+        self._began[sender.id, envelope.id, envelope.number] = self.clocks.time()
+        sound = self.rested(sender, envelope)
+        self.judged(lambda: self.occupancy.begins(self.number(sender.id), envelope, sound=sound))
+
+    def ends(self, sender: Sender, envelope: Envelope) -> None:
+        """The call is over, whatever came of it."""
+        self._began.pop((sender.id, envelope.id, envelope.number), None)
+        self.occupancy.ends(envelope)
+
+    def rested(self, sender: Sender, envelope: Envelope) -> bool:
+        """Say whether the node was awake since it looked at the store, until now."""
+        began = self._began.get((sender.id, envelope.id, envelope.number), -inf)
+        return sender.awake_since + 3 * self.leg < began
+
+    def number(self, name: str) -> int:
+        """Return the number that the store gave a node, 0 = none yet."""
+        return next((number for number, known in self.nodes.items() if known == name), 0)
+
+    def calling(self, job_id: str) -> bool:
+        """Say whether some node is sending the job now."""
+        return any(known == job_id for _, known, _ in self._began)
+
+    def arrives(self, sender: Sender, envelope: Envelope) -> None:
+        """Judge a message that arrives at the sink."""
+        self.judged(lambda: self._check_arrival(sender, envelope))
+
+    def judged(self, judge: Callable[[], None]) -> None:
+        """Check something that happens in a node; what is wrong ends the run."""
+        try:
+            judge()
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not look like the node's
+            self.fail(error)
+
+    def _check_arrival(self, sender: Sender, envelope: Envelope) -> None:
+        spot = self.model.spots.get(self.model.arrivals[envelope.id])
+        if spot is None or spot.job.epoch is None:
+            return
+        if spot.state is JobState.CLAIMED and spot.job.epoch == envelope.batch:
+            self._check_marked(spot.job, envelope)
+        if self.rested(sender, envelope):
+            self._check_held(spot.job, envelope)
+            self._check_time(spot.job, envelope)
+            self._check_stops(sender, envelope)
+
+    def _check_marked(self, job: Live, envelope: Envelope) -> None:
+        claim = self.tables.claims.get(job.epoch or 0)
+        hold = self.settings.lanes[envelope.lane]["on_unknown"] == "hold"
+        if hold and claim is not None and not claim.sending:
+            raise Untrusted("work that must not repeat is sent without a mark", job=job, envelope=envelope)
+
+    def _check_held(self, job: Live, envelope: Envelope) -> None:
+        """Nobody took the claim over while its holder was awake; a clock that was set may have ended it."""
+        fenced = job.epoch is not None and job.epoch > (envelope.batch or 0)
+        lease = parse_duration(self.settings.lanes[envelope.lane]["lease"]).total_seconds()
+        if fenced and self.clocks.set_at() < self.clocks.time() - lease:
+            raise Untrusted("sent under a claim that somebody else has now", job=job, envelope=envelope)
+
+    def _check_time(self, job: Live, envelope: Envelope) -> None:
+        now, slack = self.clocks.store(), timedelta(seconds=4 * self.leg) + _EXACT
+        if job.state != JobState.CLAIMED or job.epoch != envelope.batch or self._clock_set_within(slack):
+            return
+        if now + _EXACT < job.due_at:
+            raise TooEarly(f"sent {job.due_at - now} before its time", job=job, envelope=envelope)
+        if job.start_by is not None and now > job.start_by + slack:
+            raise TooLate(f"sent {now - job.start_by} after start_by", job=job, envelope=envelope)
+        misfire = self.settings.lanes[envelope.lane]["misfire"]
+        if misfire != "send_now" and not job.attempt:
+            latest = job.due_at + parse_duration(misfire[len("skip_after(") : -1])
+            if now > latest + slack:
+                raise TooLate(f"sent {now - latest} later than misfire allows", job=job, envelope=envelope)
+
+    def _clock_set_within(self, span: timedelta) -> bool:
+        return self.clocks.set_at() >= self.clocks.time() - span.total_seconds()
+
+    def _check_stops(self, sender: Sender, envelope: Envelope) -> None:
+        now, clock, lane = self.clocks.time(), self.clocks.store(), self.settings.lanes[envelope.lane]
+        known_since = now - _KNOWN_WITHIN_S - 10 * self.leg
+        stop = self.settings.stopped(
+            envelope.lane, lane["pool"], clock=clock, since=now - 4 * self.leg - 0.01
+        )
+        if envelope.pool not in (None, lane["pool"]) and sender.well_since < known_since - 1:
+            own = self.settings.stopped(envelope.lane, envelope.pool, clock=clock, since=known_since)
+            stop = stop or own
+        if stop is not None and not self._clock_set_within(timedelta(seconds=4 * self.leg)):
+            raise StoppedSent(f"sent while {stop.what}", stop=stop, now=now, envelope=envelope)
+        target = target_of(envelope.target or lane["target"])
+        left = self._left.get(target or "")
+        if left is None or left.since > known_since or sender.well_since > known_since - 1:
+            return
+        if clock < left.until and not self._clock_set_within(timedelta(seconds=5)):
+            raise StoppedSent(f"sent to {target}, which is left alone", left=left, now=now, envelope=envelope)
+
+    def _target(self, target: Target, at: float) -> None:
+        ends = [at for at in (target.until if target.state == "open" else None, target.slow_until) if at]
+        if not ends:
+            self._left.pop(target.name, None)
+            return
+        before = self._left.get(target.name)
+        since = before.since if before is not None and before.until >= self.clocks.store() else at
+        self._left[target.name] = Left(since, max(ends))
+
+    def _check_term(self, call: Call) -> None:
+        under = call.options.get("under")
+        if under is None or under.number < self.term:
+            raise OldTerm(f"{call.name} of term {under and under.number}", newest=self.term, call=call.name)

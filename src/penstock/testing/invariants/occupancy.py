@@ -1,0 +1,97 @@
+"""Who occupies the slots of an in-flight limit: calls that are being made, and jobs that are out.
+
+A slot is a lease of its node. One that was not renewed in time is given to others while its job may still
+be out, and what a dead node left is found out later: such jobs are not counted. Of all the others there are
+never more than the limit says.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from penstock.domain.states import JobState
+from penstock.ports.sink import Envelope
+from penstock.testing.invariants.facts import TooMany
+from penstock.testing.invariants.model import Model
+from penstock.testing.invariants.picture import Call
+from penstock.testing.invariants.settings import HEEDED_WITHIN_S, Settings
+
+_OUT: Final = frozenset({JobState.DISPATCHED, JobState.RUNNING})
+
+
+class Occupant(NamedTuple):
+    """A job that takes slots of these limits for its node."""
+
+    node: int
+    limits: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Occupancy:
+    """See the module. Jobs are known by arrival; `calling` are being sent, `out` were taken by the sink."""
+
+    settings: Settings
+    model: Model
+    clock: Callable[[], datetime]
+    time: Callable[[], float]
+    alive: Callable[[int], bool] = lambda _: True
+    calling: dict[int, Occupant] = field(default_factory=dict)
+    out: dict[int, Occupant] = field(default_factory=dict)
+    _leases: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    _sent_by: dict[int, Occupant] = field(default_factory=dict)
+
+    def begins(self, node: int, envelope: Envelope, *, sound: bool) -> None:
+        """A node begins to send a job; one that is not `sound` may have slept over its leases."""
+        arrival = self.model.arrivals[envelope.id]
+        self._sent_by.pop(arrival, None)
+        if not sound:
+            return
+        occupant = Occupant(node, self.settings.limits_of(envelope))
+        self._sent_by[arrival] = self.calling[arrival] = occupant
+        for limit in occupant.limits:
+            self._check(limit)
+
+    def ends(self, envelope: Envelope) -> None:
+        """A node has done with a call."""
+        self.calling.pop(self.model.arrivals[envelope.id], None)
+
+    def heard(self, call: Call) -> None:
+        """Take in what the store did."""
+        if call.name == "permit":
+            node, needs = call.args
+            for need in needs:
+                self._leases[node, need.limit.id] = call.now + call.options["ttl"]
+        for arrival, change in call.changes.items():
+            state = None if change.after is None else change.after.state
+            taken_over = call.name in ("takeover", "lapse")
+            if state not in _OUT or taken_over:
+                self.out.pop(arrival, None)
+            if state is JobState.PENDING or taken_over:
+                self._sent_by.pop(arrival, None)
+            elif state in _OUT and arrival in self._sent_by and arrival not in self.out:
+                node, limits = self._sent_by[arrival]
+                self.out[arrival] = Occupant(node, tuple(name for name in limits if self._leased(node, name)))
+
+    def _check(self, limit: str) -> None:
+        now = self.time()
+        allowed = self.settings.allowed(limit, since=now - HEEDED_WITHIN_S, until=now)
+        if allowed.slots is None:
+            return
+        taken = sorted(set(self._taking(limit)))
+        if len(taken) > allowed.slots:
+            raise TooMany(f"{len(taken)} in flight of {limit}", jobs=taken, allowed=allowed)
+
+    def _taking(self, limit: str) -> Iterator[int]:
+        for arrival, occupant in self.calling.items():
+            if limit in occupant.limits and self._leased(occupant.node, limit) and self.alive(occupant.node):
+                yield arrival
+        for arrival, occupant in self.out.items():
+            # An executor may speak before its node has told which slot of a pool the job takes.
+            on_record = limit.startswith("lane/") or self.model.spots[arrival].job.slot is not None
+            if limit in occupant.limits and on_record:
+                yield arrival
+
+    def _leased(self, node: int, limit: str) -> bool:
+        until = self._leases.get((node, limit))
+        return until is not None and self.clock() < until
