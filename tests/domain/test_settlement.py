@@ -157,6 +157,18 @@ def test_a_job_that_runs_started_once() -> None:
     assert (again.started_at, again.deadline) == (NOW, NOW + MINUTE + HOUR)
 
 
+def test_who_wants_to_be_alone_is_refused_while_another_may_be_at_it() -> None:
+    alone = Running(HOUR, alone=True)
+    first = land(row(S.DISPATCHED, open=True), alone, now=NOW).job
+
+    with pytest.raises(IllegalTransition):
+        land(first, alone, now=NOW + HOUR - timedelta(microseconds=1))
+    beaten = land(first, Running(MINUTE), now=NOW + MINUTE).job  # a heartbeat is no new beginning
+    second = land(beaten, alone, now=NOW + HOUR).job
+
+    assert (first.started_at, second.started_at, second.deadline) == (NOW, NOW + HOUR, NOW + 2 * HOUR)
+
+
 def test_a_failure_waits_and_forgets_its_claim() -> None:
     landing = land(row(), Failed("no", HOUR), now=NOW)
 

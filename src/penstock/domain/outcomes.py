@@ -82,10 +82,14 @@ class Dispatched:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The executor works on it and will be heard of within `within`; `slot` as when it was dispatched."""
+    """The executor works on it and will be heard of within `within`; `slot` as when it was dispatched.
+
+    `alone`: only if nobody else may be at it: refused for a send that somebody began less than `within` ago.
+    """
 
     within: timedelta
     slot: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

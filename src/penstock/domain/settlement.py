@@ -30,6 +30,7 @@ from penstock.domain.outcomes import (
     Succeeded,
 )
 from penstock.domain.states import LIVE, TERMINAL, JobState, Move, Reason, Verb, after
+from penstock.errors import IllegalTransition
 
 NODE_ACTOR = "penstock"
 OUT = frozenset({JobState.DISPATCHED, JobState.RUNNING})
@@ -121,9 +122,8 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
         case Dispatched(ack=ack, receipt=receipt, passes=passes, slot=slot):
             row = _sent(job, Move.SENT)._replace(open=True, sent_at=now, deadline=now + ack, receipt=receipt)
             return Landing(row._replace(holds=row.holds and not passes, slot=slot))
-        case Running(within=within, slot=slot):
-            row = _sent(job, Move.START)._replace(open=True, deadline=now + within)
-            return Landing(row._replace(started_at=job.started_at or now, slot=job.slot or slot))
+        case Running():
+            return _started(job, outcome, now)
         case Failed(error=error, delay=delay):
             row = _again(_sent(job, Move.RETRY), now + delay)._replace(attempt=job.attempt + 1, open=False)
             return Landing(row, error, attempt=_attempt(job, row, now, "failed", error))
@@ -166,6 +166,15 @@ def _lapsed(job: Live, now: datetime, *, started: bool | None, hold: bool) -> La
         row = row._replace(reason="outcome_unknown")
     outcome = "lapsed" if started is not False else "not_started"
     return Landing(row, attempt=_attempt(job, row, now, outcome, None))
+
+
+def _started(job: Live, outcome: Running, now: datetime) -> Landing:
+    begun = job.started_at if job.state == JobState.RUNNING else None
+    if outcome.alone and begun is not None and now < begun + outcome.within:
+        raise IllegalTransition(JobState.RUNNING.label, Move.START)
+    row = _sent(job, Move.START)._replace(open=True, deadline=now + outcome.within)
+    started_at = now if outcome.alone else job.started_at or now
+    return Landing(row._replace(started_at=started_at, slot=job.slot or outcome.slot))
 
 
 def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:

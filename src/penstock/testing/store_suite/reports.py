@@ -66,6 +66,18 @@ class ReportTests:
         for counter in ("attempt", "deferrals", "recoveries"):
             assert getattr(after, counter) - getattr(before, counter) == (counter == counts)
 
+    @pytest.mark.parametrize("start", [*IN_FLIGHT, JobState.PENDING], ids=_name)
+    def test_who_wants_to_be_alone_is_the_only_one(self, store: Store, start: JobState) -> None:
+        """Of two that begin the same send the second is refused, until the first was silent for too long."""
+        put_lane(store)
+        job_id, alone = with_open_send(store, start), Running(HOUR, alone=True)
+        first = Reported(applied=start is not JobState.RUNNING, late=start is JobState.RUNNING)
+
+        assert report(store, job_id, 1, alone) == first
+        assert report(store, job_id, 1, alone) == Reported(applied=False, late=True)
+        assert report(store, job_id, 1, Running(ZERO, alone=True)) == Reported(applied=True, late=False)
+        assert find(store, job_id).live.state == JobState.RUNNING
+
     @pytest.mark.parametrize(("outcome", "start"), SILENT, ids=_name)
     def test_a_word_the_machine_does_not_know_is_late(
         self, store: Store, outcome: Outcome, start: JobState
