@@ -55,7 +55,7 @@ class Flight:
         self._ready: list[Claimed] = []
         self._ready_since: dict[int, float] = {}
         self._behind: dict[str, deque[Claimed]] = {}
-        self._calls: dict[asyncio.Task[None], None] = {}
+        self._calls: dict[asyncio.Task[None], bool] = {}  # True = it has begun
         self._news = asyncio.Event()
         self._next_slot = 0.0
         self._marked = claim.sending
@@ -150,7 +150,7 @@ class Flight:
         while self._calls and not self._settling.lost:
             self._news.clear()
             if self._deck.hurry.is_set():
-                for call in self._calls:
+                for call in [call for call, begun in self._calls.items() if begun]:
                     call.cancel()
             await wait_for(self._news, 0.5)
 
@@ -210,7 +210,7 @@ class Flight:
         for start in range(0, len(sendable), self._sink.max_batch):
             batch = sendable[start : start + self._sink.max_batch]
             call = tasks.create_task(self._call(batch, confirmed))
-            self._calls[call] = None
+            self._calls[call] = False
             call.add_done_callback(self._landed)
 
     def _unsent(self, jobs: Sequence[Claimed]) -> None:
@@ -277,7 +277,13 @@ class Flight:
 
     # -- the call
     async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed) -> None:
-        ground, plan = self._deck.ground, self._plan
+        ground, plan, task = self._deck.ground, self._plan, asyncio.current_task()
+        if self._deck.hurry.is_set():
+            self._unsent(batch)
+            self._give_back(batch, "the node stops")
+            return
+        if task is not None:
+            self._calls[task] = True
         started = ground.monotonic()
         answers = await call_sink(self._deck, plan, self._sink, batch)
         took = ground.monotonic() - started
