@@ -29,6 +29,7 @@ from penstock.testing.invariants.sqlite import Tables
 
 _HOUSEKEEPING: Final = frozenset({"takeover", "lapse", "expire", "fold_counts", "retire"})
 _EXACT: Final = timedelta(microseconds=2)
+_AGAIN_S: Final = 0.25
 _KNOWN_WITHIN_S: Final = 0.7
 """A node looks at targets every half second, spread by a tenth, and tells of them five times a second."""
 
@@ -117,6 +118,10 @@ class Conduct:
         """Say whether the node was awake since it looked at the store, until now."""
         began = self._began.get((sender.id, envelope.id, envelope.number), -inf)
         return sender.awake_since + 3 * self.leg < began
+
+    def well(self, sender: Sender) -> bool:
+        """Say whether nothing befell the node of late: after an error it waits a little before it goes on."""
+        return sender.well_since + _AGAIN_S < self.clocks.time()
 
     def number(self, name: str) -> int:
         """Return the number that the store gave a node, 0 = none yet."""

@@ -26,6 +26,7 @@ class Fact(NamedTuple):
     key: str | None
     payload: str | None
     max_attempts: int | None
+    pool: str | None = None
 
 
 class Head(NamedTuple):

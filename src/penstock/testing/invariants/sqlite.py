@@ -27,7 +27,11 @@ _ENDED: Final = ",".join(_ENDED_AS_LIVE.get(column, f"NEW.{column}") for column 
 _CLAIM: Final = "NEW.id, NEW.node, NEW.lease_until, NEW.takeovers, NEW.sending, hex(NEW.settled)"
 # table: (key columns, image of a new row, image of a changed row if that differs)
 _IMAGES: Final = {
-    "contexts": ("arrival", "NEW.arrival, NEW.id, NEW.lane, NEW.key, NEW.payload, NEW.max_attempts", None),
+    "contexts": (
+        "arrival",
+        "NEW.arrival, NEW.id, NEW.lane, NEW.key, NEW.payload, NEW.max_attempts, NEW.pool",
+        None,
+    ),
     "jobs": ("arrival", _LIVE, None),
     "dead": ("arrival", f"{_ENDED}, NEW.finished_at", None),
     "history": ("arrival", f"{_ENDED}, NEW.finished_at", None),

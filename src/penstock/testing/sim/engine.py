@@ -132,7 +132,7 @@ class EngineSink:
             self._env.id,
             envelope.target,
             self._conduct.settings.limits_of(envelope),
-            self._conduct.rested(self._sender, envelope),
+            self._conduct.rested(self._sender, envelope) and self._conduct.well(self._sender),
         )
 
     def _probed(self, key: tuple[str, int], fate: Fate) -> Probed:

@@ -65,9 +65,11 @@ class Patrol:
         since = now - RETURN_S - legs
         lane, env = self.settings.lanes[name], self._env(held.node)
         stop = self.settings.stopped(name, lane["pool"], clock=self.world.store_clock.now(), since=since)
-        if stop is None or env is None or env.troubled_until > since - RETURN_S:
+        claimed_at = self.conduct.claimed_at.get(held.epoch, now)
+        # What befell the node after the claim may be that it never heard of it.
+        if stop is None or env is None or env.troubled_until > min(since - RETURN_S, claimed_at):
             return
-        if self.conduct.claimed_at.get(held.epoch, now) > since or held.epoch in self.conduct.taken_over:
+        if claimed_at > since or held.epoch in self.conduct.taken_over:
             return
         if self.world.store_clock.set_at > since - RETURN_S:
             return

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
+from penstock.domain.gates import Explanation
 from penstock.domain.job import Live, NewJob
 from penstock.domain.ulid import Ulids
 from penstock.ports.store import Store
@@ -18,7 +19,9 @@ from penstock.testing.invariants.facts import Ledger, Log, Stuck
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.rates import check_rates
 from penstock.testing.invariants.watch import Watch
+from penstock.testing.invariants.words import Words
 from penstock.testing.sim.actors import Executors, LateWriter, Offer, commit_late, meddle, produce
+from penstock.testing.sim.asking import ask
 from penstock.testing.sim.bed import Bed, shared_bed
 from penstock.testing.sim.dispatcher import Dispatcher
 from penstock.testing.sim.engine import OPTIONS, Engine
@@ -39,6 +42,7 @@ FAR: Final = timedelta(seconds=90)
 LOOK_EVERY_S: Final = 0.5
 SLOT_S: Final = 0.01
 NODES: Final = "abcde"
+ASKED: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Run:
     watch: Watch
     conduct: Conduct
     patrol: Patrol
+    words: Words
     bed: Bed
     store: Store
     ledger: Ledger
@@ -94,6 +99,9 @@ class Run:
         if self.engine:
             self.watch.listeners.append(self.conduct.heard)
             self._look_around()
+            if self.world.stream("asking").random() < ASKED:
+                self.watch.listeners.append(self.words.heard)
+                self.world.spawn_node("curious", self._curious)
 
     def finish(self) -> None:
         """Run through the troubles, then until all is quiet, and judge."""
@@ -187,6 +195,13 @@ class Run:
         assert self.scenario.tuning is not None
         await tune(env, self.watch.store, self.scenario.tuning, until=self.scenario.duration)
 
+    async def _curious(self, env: NodeEnv) -> None:
+        def heard(job_id: str, found: Explanation | None) -> None:
+            now, at = self.world.store_clock.now(), self.world.loop.time()
+            self.conduct.judged(lambda: self.words.said(job_id, found, clock=now, at=at))
+
+        await ask(env, self.store, lambda: list(self.ledger.accepted), heard)
+
     def _producer(self, offers: Sequence[Offer]) -> Main:
         return lambda env: produce(env, self.watch.store, self.ledger, offers)
 
@@ -272,7 +287,8 @@ def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) 
     conduct = Conduct(watch.tables, watch.model, watch.settings, clocks, leg, world.fail)
     conduct.occupancy.alive = lambda number: world.find(conduct.nodes.get(number, "")) is not None
     patrol = Patrol(world, watch, conduct)
-    return Run(world, scenario, watch, conduct, patrol, bed, store, Ledger(), log, sink)
+    words = Words(watch.model, watch.settings)
+    return Run(world, scenario, watch, conduct, patrol, words, bed, store, Ledger(), log, sink)
 
 
 def _ids(world: World) -> Ulids:

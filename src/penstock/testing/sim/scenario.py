@@ -50,8 +50,7 @@ class Stop(NamedTuple):
 class Scenario:
     """What a run begins with: offers by producer, steps of the store's clock, faults a family insists on.
 
-    `spared` are faults that it does without; `options` are those of the engine's nodes; `asked` is how often
-    somebody asks why a job waits.
+    `spared` are faults that it does without; `options` are those of the engine's nodes.
     """
 
     lanes: Sequence[Lane]
@@ -72,7 +71,6 @@ class Scenario:
     stops: Sequence[Stop] = ()
     spells: Sequence[Spell] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    asked: timedelta | None = None
 
 
 Family = Callable[[random.Random], Scenario]
