@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -20,10 +21,12 @@ from prometheus_client import CollectorRegistry
 
 from penstock import __version__
 from penstock.api.app import make_app, make_metrics_app
+from penstock.api.dispatch import PROCESS, dispatch_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.client import Client
 from penstock.config.keys import masked
 from penstock.config.settings import Settings
+from penstock.delivery.processing import Processor
 from penstock.domain.durations import parse_duration
 from penstock.errors import StoreUnavailable
 from penstock.observability import logs
@@ -37,6 +40,7 @@ from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Emit
 from penstock.ports.executor import Executor, ThreadExecutor
+from penstock.ports.sink import OpenSink
 from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
@@ -44,7 +48,9 @@ from penstock.scheduler.scouting import Scout
 from penstock.scheduler.standby import RedisLease
 from penstock.scheduler.threads import Threads
 from penstock.sinks.open import make_open
-from penstock.stores.connect import connect
+from penstock.stores.connect import connect, file_of
+from penstock.stores.health import worries
+from penstock.tokens import Tokens
 from penstock.ui.pages import pages
 
 STORE_THREADS: Final = 6
@@ -85,6 +91,8 @@ class App:
         api_threads = ThreadExecutor(API_THREADS, name="penstock-api")
         try:
             store.check_schema()
+            for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
+                _LOG.warning("store: %s", worry)
             await self._serve(sock, store, executor, api_threads)
         finally:
             for closing in (executor, api_threads, store):
@@ -102,7 +110,11 @@ class App:
         registry.register(
             Depths(store.counts, store.scout, now=self.clock.now, monotonic=self.clock.monotonic)
         )
-        node = self._node(store, executor, emit, own=sock.getsockname()[:2])
+        tokens = Tokens(store, executor=api_threads, clock=self.clock)
+        open_sink = self._open_sink(store, executor, tokens, sock)
+        node = self._node(store, executor, emit, open_sink)
+        ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
+        processor = Processor(ground, open_sink, tokens)
         client = Client(store, actor="api", clock=self.clock)
         app = make_app(
             client,
@@ -113,7 +125,7 @@ class App:
             clock=self.clock,
             rng=Random(),  # noqa: S311 - spreads retries
             version=__version__,
-            pages=pages(),
+            pages=[*pages(), *dispatch_routes(processor)],
         )
         self._listen_for_signals()
         http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
@@ -121,7 +133,8 @@ class App:
             target=self._watch, args=(node.scout,), name="penstock-watchdog", daemon=True
         )
         watchdog.start()
-        async with asyncio.TaskGroup() as tasks:
+        async with aclosing(processor), asyncio.TaskGroup() as tasks:
+            tasks.create_task(tokens.keep_fresh(http_over))
             tasks.create_task(serve_on(app, sock, http_over))
             tasks.create_task(self._metrics_server(client, api_threads, registry, http_over))
             tasks.create_task(
@@ -142,21 +155,26 @@ class App:
             await node.run()
             http_over.set()
 
-    def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, *, own: tuple[str, int]) -> Node:
+    def _open_sink(
+        self, store: Store, executor: ThreadExecutor, tokens: Tokens, sock: socket.socket
+    ) -> OpenSink:
         networks = self.settings["http.allow_networks"]
-        served = self.settings["lanes_served"]
-        open_sink = make_open(
+        return make_open(
             self.settings.sinks(),
             executor=executor,
             clock=self.clock,
             queue=store,
             secrets=store,
             allow_networks=networks if isinstance(networks, tuple) else (),
-            own_listeners=[own],
-            endpoint=str(self.settings["router.processing_endpoint"] or ""),
+            own_listeners=[sock.getsockname()[:2]],
+            endpoint=str(self.settings["router.processing_endpoint"] or f"{url_of(sock)}{PROCESS}"),
             default_pool=str(self.settings["router.default_pool"]),
+            sign=tokens.sign,
             stream=sys.stdout,
         )
+
+    def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, open_sink: OpenSink) -> Node:
+        served = self.settings["lanes_served"]
         ground = Ground(store, executor, self.clock, Random(), emit)  # noqa: S311 - spreads waits
         threads = Threads(lambda: connect(self.url, clock=self.clock.now), self.clock, emit, self._break)
         options = NodeOptions(

@@ -174,6 +174,40 @@ class LeaseLost(Event):
     jobs: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processed(Event):
+    """The processing endpoint delivered a send, or put it off; `outcome` is the outcome's name."""
+
+    lane: str
+    job: str
+    outcome: str
+    took: float
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed(Event):
+    """The router is done with a message for now: `ack`, `nack`, `lost` (no longer ours) or `buried`.
+
+    `why` says what was wrong, if something was.
+    """
+
+    source: str
+    pool: str
+    fate: str
+    took: float
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFailed(Event):
+    """A source could not be opened or read; the others go on."""
+
+    source: str
+    error: str
+    pause: timedelta
+
+
 Emit = Callable[[Event], None]
 
 
