@@ -51,7 +51,7 @@ EXPECTED: Final = {
 STATEMENTS: Final = {
     "enqueue": 4,
     "enqueue grouped": 4,
-    "permit": 7,
+    "permit": 9,
     "claim plain": 8,
     "settle plain": 5,
     "claim plain, mixed": 8,

@@ -194,6 +194,10 @@ class PostgresDatabase:
         """Run the closure in a transaction; again from the start after a deadlock."""
         return self._again(lambda connection: self._transaction(connection, work))
 
+    def relaxed(self, work: Callable[[PostgresTx], T]) -> T:
+        """Run the closure as `write` does: nodes outlive a server that crashes, so it must not forget."""
+        return self.write(work)
+
     def single(self, work: Callable[[PostgresTx], T]) -> T:
         """Run a closure that is one statement: it commits by itself, without two round trips more."""
         return self._again(lambda connection: work(PostgresTx(connection)))

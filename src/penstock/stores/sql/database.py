@@ -64,6 +64,9 @@ class Database(Protocol):
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run the closure in one transaction; run it again when the database asked for that."""
 
+    def relaxed(self, work: Callable[[Tx], T]) -> T:
+        """Run the closure in one transaction that only matters while the nodes of now are alive."""
+
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run the closure on a connection that never waits for writers."""
 

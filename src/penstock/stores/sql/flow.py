@@ -30,10 +30,10 @@ class FlowPart:
         """Settle what the node spent and lease what it may have."""
         dialect = self.db.dialect
         while needs:
-            grants = self.db.write(lambda tx: limits.permit(tx, dialect, node, needs, ttl))
+            grants = self.db.relaxed(lambda tx: limits.permit(tx, dialect, node, needs, ttl))
             if grants is not None:
                 return grants
-            self.db.write(lambda tx: limits.open_accounts(tx, needs))
+            self.db.relaxed(lambda tx: limits.open_accounts(tx, needs))
         return []
 
     def targets(self) -> dict[str, Target]:
@@ -45,7 +45,7 @@ class FlowPart:
     ) -> Target:
         """Note how calls to a target went since the last note."""
         note = Note(failed, ok, trip_after, open_for, slow_for)
-        return self.db.write(lambda tx: targets.mark_target(tx, name, note))
+        return self.db.relaxed(lambda tx: targets.mark_target(tx, name, note))
 
     def pause_store(
         self, *, paused: bool, actor: str, reason: str, until: datetime | None = None

@@ -164,7 +164,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def renew(self, epochs: Sequence[int], lease: timedelta) -> frozenset[int]:
         """Prolong claims."""
-        return self.db.write(
+        return self.db.relaxed(
             lambda tx: frozenset(row[0] for row in tx.fetch(RENEW, until=tx.now + lease, epochs=list(epochs)))
         )
 
@@ -318,7 +318,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def record_ticks(self, ticks: Sequence[Tick]) -> None:
         """Keep the figures of passes."""
-        self.db.write(lambda tx: nodes.record_ticks(tx, ticks))
+        self.db.relaxed(lambda tx: nodes.record_ticks(tx, ticks))
 
     # -- nodes and the leader
     def register_node(self, name: str) -> int:
@@ -327,7 +327,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def beat(self, node: int, note: str | None = None) -> None:
         """Note that the node is alive, and what it says of itself."""
-        if not self.db.write(lambda tx: nodes.beat(tx, node, note)):
+        if not self.db.relaxed(lambda tx: nodes.beat(tx, node, note)):
             raise NotFound("node", str(node))
 
     def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
