@@ -22,9 +22,11 @@ from penstock.testing.invariants.facts import (
     TwoInFlight,
     Violation,
     WrongAnswer,
+    WrongAttempts,
 )
 from penstock.testing.invariants.keeping import enqueue, retire
 from penstock.testing.invariants.model import GroupKey, Head
+from penstock.testing.invariants.moves import Change
 from penstock.testing.invariants.picture import Changes, Picture, Verdict
 
 _OUT: Final = (JobState.DISPATCHED, JobState.RUNNING)
@@ -130,8 +132,20 @@ def _resolve(picture: Picture, lapse: Lapse, outcomes: Mapping[int, Outcome]) ->
                 f"epoch {lapse.epoch} resolves what it does not hold", jobs=stale, changes=changes
             )
         _answered(settled, set(changes), set(outcomes), outcomes)
+        for change in changes.values():
+            _check_cap(picture, change)
 
     return verdict
+
+
+def _check_cap(picture: Picture, change: Change) -> None:
+    """An executor that fell silent once too often is not waited for again."""
+    if change.before is None or change.after is None or change.after.state is not JobState.PENDING:
+        return
+    rules = next(rules for rules in picture.lanes.values() if rules.number == change.after.job.lane)
+    lapsed = change.after.job.recoveries > change.before.job.recoveries
+    if lapsed and change.before.job.recoveries >= rules.max_recoveries:
+        raise change.broken(WrongAttempts, f"recovered more than {rules.max_recoveries} times")
 
 
 def _answered(settled: Settled, done: set[int], named: set[int], outcomes: Mapping[int, Outcome]) -> None:

@@ -20,7 +20,16 @@ from penstock.domain.job import Live
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.ports.sink import Envelope
-from penstock.testing.invariants.facts import OldTerm, StoppedSent, TooEarly, TooLate, Untrusted
+from penstock.testing.invariants.facts import (
+    IllegalPath,
+    Late,
+    OldTerm,
+    RequestIgnored,
+    StoppedSent,
+    TooEarly,
+    TooLate,
+    Untrusted,
+)
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.occupancy import Occupancy
 from penstock.testing.invariants.picture import Call
@@ -30,6 +39,10 @@ from penstock.testing.invariants.sqlite import Tables
 _HOUSEKEEPING: Final = frozenset({"takeover", "lapse", "expire", "fold_counts", "retire"})
 _EXACT: Final = timedelta(microseconds=2)
 _AGAIN_S: Final = 0.25
+_SOON: Final = timedelta(milliseconds=100)
+_SLOT: Final = timedelta(milliseconds=20)
+_DRIFT: Final = 0.011
+_PLENTY: Final = 50
 _KNOWN_WITHIN_S: Final = 0.7
 """A node looks at targets every half second, spread by a tenth, and tells of them five times a second."""
 
@@ -70,6 +83,7 @@ class Conduct:
     clocks: Clocks
     leg: float
     fail: Callable[[Exception], None]
+    taken_at: Callable[[str, int], float | None] = lambda *_: None
     occupancy: Occupancy = field(init=False)
     nodes: dict[int, str] = field(default_factory=dict)
     term: int = 0
@@ -78,6 +92,7 @@ class Conduct:
     taken_over: set[int] = field(default_factory=set)
     _began: dict[tuple[str, str, int], float] = field(default_factory=dict)
     _left: dict[str, Left] = field(default_factory=dict)
+    _asked_at: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.occupancy = Occupancy(self.settings, self.model, self.clocks.store, self.clocks.time)
@@ -101,6 +116,12 @@ class Conduct:
                 pass
         if call.name in _HOUSEKEEPING:
             self._check_term(call)
+        if call.name == "settle" and call.args[0].epoch in self.taken_over:
+            self._check_asked_first(call)
+        for arrival in self.tables.requests:
+            self._asked_at.setdefault(arrival, call.at)
+        for arrival in [known for known in self._asked_at if known not in self.tables.requests]:
+            del self._asked_at[arrival]
         self.occupancy.heard(call)
 
     def begins(self, sender: Sender, envelope: Envelope) -> None:
@@ -151,7 +172,10 @@ class Conduct:
         if self.rested(sender, envelope):
             self._check_held(spot.job, envelope)
             self._check_time(spot.job, envelope)
+            self._check_punctual(sender, spot.job, envelope)
             self._check_stops(sender, envelope)
+            if self._asked_at.get(spot.job.arrival, inf) < self.clocks.time() - 4 * self.leg - 0.01:
+                raise RequestIgnored("sent though an operator had asked not to", job=spot.job)
 
     def _check_marked(self, job: Live, envelope: Envelope) -> None:
         claim = self.tables.claims.get(job.epoch or 0)
@@ -179,6 +203,22 @@ class Conduct:
             latest = job.due_at + parse_duration(misfire[len("skip_after(") : -1])
             if now > latest + slack:
                 raise TooLate(f"sent {now - latest} later than misfire allows", job=job, envelope=envelope)
+
+    def _check_punctual(self, sender: Sender, job: Live, envelope: Envelope) -> None:
+        """What was claimed ahead of its time goes at its time, unless something befell its node."""
+        lane, now = self.settings.lanes[envelope.lane], self.clocks.time()
+        claimed_at = self.claimed_at.get(envelope.batch or 0, -inf)
+        waited = timedelta(seconds=now - claimed_at)
+        late = self.clocks.store() - job.due_at
+        if job.claimed_at is None or job.claimed_at + _SOON > job.due_at or job.epoch != envelope.batch:
+            return
+        if lane["rate"] or lane["pool"] or lane["max_in_flight"] < _PLENTY or lane["hold_until"] == "sent":
+            return
+        if max(sender.well_since, self.clocks.set_at(), self.settings.changed_at) >= claimed_at:
+            return
+        jitter, legs = parse_duration(lane["jitter"]), timedelta(seconds=8 * self.leg)
+        if late > jitter + legs + _SLOT + waited * _DRIFT and envelope.target is None and not lane["target"]:
+            raise Late(f"sent {late} after its time, though it was claimed before", job=job, now=now)
 
     def _clock_set_within(self, span: timedelta) -> bool:
         return self.clocks.set_at() >= self.clocks.time() - span.total_seconds()
@@ -209,6 +249,15 @@ class Conduct:
         before = self._left.get(target.name)
         since = before.since if before is not None and before.until >= self.clocks.store() else at
         self._left[target.name] = Left(since, max(ends))
+
+    def _check_asked_first(self, call: Call) -> None:
+        """What the sink had taken before a claim was taken over is not `not started`."""
+        epoch = call.args[0].epoch
+        for arrival, change in call.changes.items():
+            for row in change.attempts:
+                taken = self.taken_at(self.model.facts[arrival].id, row.send)
+                if row.outcome == "not_started" and taken is not None and taken < self.claimed_at[epoch]:
+                    raise change.broken(IllegalPath, f"send {row.send} had begun: nobody asked the sink")
 
     def _check_term(self, call: Call) -> None:
         under = call.options.get("under")

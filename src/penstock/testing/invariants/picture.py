@@ -23,6 +23,7 @@ class Rules:
     passes: bool
     key_ttl: timedelta
     dead_retention: timedelta
+    max_recoveries: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,4 +151,5 @@ def rules_of(lane: Lane) -> Rules:
         lane["hold_until"] == "sent",
         parse_duration(lane["key_ttl"]),
         parse_duration(lane["dead_retention"]),
+        lane["max_recoveries"],
     )

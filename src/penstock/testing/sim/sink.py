@@ -84,6 +84,7 @@ class SimSink:
     calm: bool = False
     _work: dict[tuple[str, int], Fate] = field(default_factory=dict)
     _ended: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+    _taken_at: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def take(self, batch: Sequence[Message]) -> Answers:
         """Receive a batch and answer it."""
@@ -110,6 +111,10 @@ class SimSink:
     def probe(self, sends: Sequence[tuple[str, int]]) -> list[Fate]:
         """Say what became of each send, as far as it is known here."""
         return [self._work.get(send, Fate.NOT_STARTED) for send in sends]
+
+    def taken_at(self, job: str, send: int) -> float | None:
+        """Return when a send was first taken, None = it was not."""
+        return self._taken_at.get((job, send))
 
     def ended(self, send: tuple[str, int]) -> Outcome | None:
         """Return what an executor made of a send; None for a lane where taken is done."""
@@ -151,6 +156,7 @@ class SimSink:
         self.world.record(f"sink got {message.job}:{message.send} epoch {message.epoch} {receipt}")
         if not taken or known:
             return Duplicate("again") if taken else receipt
+        self._taken_at[message.job, message.send] = self.world.loop.time()
         if message.lane in self.reported:
             self._work[message.job, message.send] = Fate.UNKNOWN
             self.inbox.append(message)
