@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from penstock.domain.job import Claim, NewJob
+from penstock.domain.lanes import lane
 from penstock.stores.postgres import statements as sql
 from penstock.stores.postgres.database import compiled
 from penstock.stores.postgres.hints import Hints
@@ -21,7 +22,7 @@ from tests.plans.backlog import BIG, LANES, PLAIN, SMALL, Size, fill_postgres, p
 from tests.plans.counting import Touched, on_the_wire, touched
 from tests.plans.explained import BIG_TABLES, Seen, Spy
 from tests.plans.hotcalls import make_calls
-from tests.plans.scenario import claimed, day
+from tests.plans.scenario import claimed, day, mixed
 from tests.servers import Server
 
 BATCH: Final = 210
@@ -209,6 +210,26 @@ def test_a_pass_reads_what_it_works_on(url: str, statistics: str) -> None:
     assert not missing, f"statements that were never run: {sorted(missing)}"
     if complaints:
         pytest.fail("\n".join(complaints))
+
+
+def test_forgetting_reads_what_it_empties(url: str) -> None:
+    """Lanes that do not keep payloads: a few statements more, each as bounded as the others."""
+    spy = Spy()
+    with opened(url) as store:
+        with store.db._pool.connection() as connection:
+            spy.watch(connection)
+        spy.listens = True
+        store.put_lane(lane(PLAIN, keep_payload=False), actor="test")
+        store.settle(claimed(store, PLAIN, BATCH))
+        claim = claimed(store, PLAIN, BATCH)
+        store.settle(claim, mixed(claim))
+    assert sql.FORGET in {seen.sql for seen in spy.seen}
+    complaints = [
+        f"{seen.plan} plan of {' '.join(seen.sql.split())[:100]}: {problem}"
+        for seen in spy.seen
+        for problem in problems(seen, BATCH, set())
+    ]
+    assert not complaints, "\n".join(complaints)
 
 
 def watched_day(url: str) -> Iterator[tuple[str, int, Seen]]:

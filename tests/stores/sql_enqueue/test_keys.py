@@ -79,6 +79,23 @@ def test_a_key_made_by_python_is_known_to_sql(door: Door, payload: str | None) -
     assert len(door.ids(lane)) == 1
 
 
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_key_answers_when_its_payload_was_dropped(door: Door, payload: str | None) -> None:
+    """Python knows it by its hash; SQLite has none to compare with and takes what is said for the same."""
+    lane = door.lane(keep_payload=False)
+    door.insert(lane=lane, key="k", payload=payload)
+    [job_id] = door.ids(lane)
+    door.deliver(lane)
+
+    assert door.contexts(lane, "payload") == [(None,)]
+    assert said_by_python(door, lane, payload) == Enqueued(job_id, duplicate=True)
+    assert isinstance(said_by_python(door, lane, '"other"'), KeyConflict)
+    door.insert(lane=lane, key="k", payload=payload)
+    assert door.ids(lane) == [job_id]
+    if door.is_postgres or payload is None:
+        assert door.refusal(lane=lane, key="k", payload='"other"').startswith("penstock: key")
+
+
 def test_several_keys_of_one_batch_are_compared_each_with_its_own(door: Door) -> None:
     lane = door.lane()
     door.insert_rows(["lane", "key", "payload"], [(lane, str(n), str(n)) for n in range(5)])

@@ -8,6 +8,7 @@ from penstock.domain.job import Context, Enqueued, Live, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.names import near
 from penstock.domain.ordering import DEFAULT_GROUP, MAX_SEQUENCE
+from penstock.domain.payloads import fingerprint
 from penstock.domain.states import JobState
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, UnknownLane
 from penstock.stores.memory.tables import Key, Tables
@@ -24,7 +25,7 @@ def enqueue(
         return InvalidJob("sequence", f"write a number from 0 to {MAX_SEQUENCE}")
     owner = _owner(tables, lane, job.key, now)
     if owner is not None:
-        if owner.payload == job.payload:
+        if owner.hash == fingerprint(job.payload):
             return Enqueued(owner.job_id, duplicate=True)
         return KeyConflict(job.key or "", owner.job_id)
     if job.id in tables.by_id:
@@ -63,7 +64,7 @@ def _write(tables: Tables, lane: Lane, job: NewJob, job_id: str, now: datetime) 
         correlation=job.correlation,
     )
     if job.key is not None:
-        tables.keys[lane.id, job.key] = Key(job_id, arrival, job.payload)
+        tables.keys[lane.id, job.key] = Key(job_id, arrival, fingerprint(job.payload))
     row = Live(
         arrival=arrival,
         lane=lane.id,

@@ -62,7 +62,7 @@ class Key:
 
     job_id: str
     arrival: int
-    payload: str | None
+    hash: bytes
     ended_at: datetime | None = None
 
 
@@ -152,9 +152,19 @@ class Tables:
             self.dead[row.arrival] = Ended(row, now, error, result)
         else:
             self.history[row.arrival] = Ended(row, now, error, result)
+        if row.state == JobState.SUCCEEDED and not self.lanes[self.lane_names[row.lane]]["keep_payload"]:
+            self._forget(row.arrival)
         key = self.key_of(row)
         if key is not None:
             key.ended_at = now if row.arrival in self.history else None
+
+    def _forget(self, arrival: int) -> None:
+        """Drop what a job said and what it was edited to, but for where it went."""
+        if arrival in self.contexts:
+            self.contexts[arrival] = self.contexts[arrival]._replace(payload=None, headers=None)
+        if arrival in self.revisions:
+            edits = self.revisions[arrival]
+            self.revisions[arrival] = [edit._replace(payload=None, headers=None) for edit in edits]
 
     def context(self, row: Live) -> Context | None:
         """Return what the caller said, as last edited."""

@@ -6,7 +6,7 @@ quadratic when the planner has not seen the queue's present size. Leasing groups
 statements: the second one's snapshot must be younger than the locks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from time import perf_counter
@@ -72,9 +72,18 @@ class PostgresHotPath:
         db.single(lambda tx: self._absorb(tx, lane.id))
         return db.write(lambda tx: self._claim_groups(tx, ask, lane))
 
-    def settle_succeeded(self, db: PostgresDatabase, claim: Claim, lane: int) -> bool:
+    def settle_succeeded(
+        self,
+        db: PostgresDatabase,
+        claim: Claim,
+        lane: int,
+        *,
+        then: Callable[[PostgresTx], None] | None = None,
+    ) -> bool:
         """Move a whole untouched claim to history."""
         params = {"epoch": claim.epoch}
+        if then is not None:
+            return db.write(lambda tx: self._settle_and(tx, claim, lane, then))
         if not claim.groups:
             return db.single(lambda tx: tx.cursor.execute(sql.SETTLE, params).rowcount > 0)
         groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
@@ -86,6 +95,22 @@ class PostgresHotPath:
             return done
 
         return db.queued(work).rowcount > 0
+
+    def _settle_and(
+        self, tx: PostgresTx, claim: Claim, lane: int, then: Callable[[PostgresTx], None]
+    ) -> bool:
+        """The same, and something more: whether it is ours must be known before that."""
+        if not tx.cursor.execute(sql.SETTLE, {"epoch": claim.epoch}).rowcount:
+            return False
+        groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
+        self.lock_groups(tx, lane, groups, claim.epoch)
+        self.release_groups(tx, lane, groups, claim.epoch)
+        then(tx)
+        return True
+
+    def forget(self, tx: PostgresTx, keep: int, arrivals: Sequence[int]) -> None:
+        """Empty the payload and headers of contexts."""
+        tx.cursor.execute(sql.FORGET, {"keep": keep, "arrivals": array("bigint", arrivals)})
 
     def claim_row(self, tx: PostgresTx, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""

@@ -197,6 +197,7 @@ SETTLE: Final = f"""
            coalesce(u.recoveries, 0), coalesce(u.deferrals, 0), coalesce(u.revision, 0),
            c.lane, 10, c.id, c.node, c.claimed_at, now()
       FROM c CROSS JOIN LATERAL unnest({", ".join(f"c.{a}" for a in _ARRAYS)}) u({", ".join(TAKEN_COLUMNS)})"""
+FORGET: Final = "SELECT penstock.forget(%(keep)s::smallint, %(arrivals)s::bigint[])"
 CLAIM_ROW: Final = f"""
     SELECT lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, {", ".join(_ARRAYS)}
       FROM penstock.claims WHERE id = %(epoch)s::bigint"""

@@ -4,7 +4,6 @@ Nothing here writes a row that another enqueuer writes: contexts, live rows and 
 two callers with the same key of the same lane ever wait for each other.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import repeat
@@ -14,6 +13,7 @@ from penstock.domain.durations import parse_duration
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.names import near
 from penstock.domain.ordering import MAX_SEQUENCE, Mode
+from penstock.domain.payloads import fingerprint
 from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavailable, UnknownLane
 from penstock.stores.sql.database import Tx
@@ -186,7 +186,7 @@ def _own_keys(
         key: left[0] for key, indexes in keyed.items() if (left := [i for i in indexes if i in entries])
     }
     wanted = {
-        key: Owner(entries[i].id, payload_hash(entries[i].job.payload)) for key, i in sorted(firsts.items())
+        key: Owner(entries[i].id, fingerprint(entries[i].job.payload)) for key, i in sorted(firsts.items())
     }
     found = _whose(tx, wanted)
     chosen = [entries[i].id for i in firsts.values() if entries[i].job.id is not None]
@@ -232,7 +232,7 @@ def _owners(tx: Tx, keys: Sequence[Key]) -> dict[Key, Owner]:
 def _hashed(tx: Tx, bare: Mapping[str, Key]) -> dict[Key, Owner]:
     """Hash what the database could not: on SQLite a key made by plain INSERT comes without."""
     rows = tx.fetch(PAYLOADS, ids=list(bare)) if bare else []
-    return {bare[id_]: Owner(id_, payload_hash(payload)) for id_, payload in rows}
+    return {bare[id_]: Owner(id_, fingerprint(payload)) for id_, payload in rows}
 
 
 def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
@@ -255,12 +255,6 @@ def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:
 
 
 def _taken(entry: Entry, owner: Owner) -> Answer:
-    if owner.hash == payload_hash(entry.job.payload):
+    if owner.hash == fingerprint(entry.job.payload):
         return Enqueued(owner.id, duplicate=True)
     return KeyConflict(entry.job.key or "", owner.id)
-
-
-def payload_hash(payload: str | None) -> bytes:
-    """Return what two payloads of one key are compared by."""
-    text = b"\0" if payload is None else b"\1" + payload.encode()
-    return hashlib.sha256(text).digest()

@@ -23,6 +23,7 @@ class LaneRow(NamedTuple):
     name: str
     mode: Mode
     keep: int
+    keep_payload: bool = True
 
 
 class Entry(NamedTuple):
@@ -68,8 +69,16 @@ class HotPath(Protocol):
     def claim_groups(self, db: Any, ask: Ask, lane: LaneRow) -> Claim | None:
         """Lease ready groups and move their heads or runs into a claim."""
 
-    def settle_succeeded(self, db: Any, claim: Claim, lane: int) -> bool:
-        """Move a whole untouched claim to history; False = it is not untouched, or gone."""
+    def settle_succeeded(
+        self, db: Any, claim: Claim, lane: int, *, then: Callable[[Any], None] | None = None
+    ) -> bool:
+        """Move a whole untouched claim to history; False = it is not untouched, or gone.
+
+        `then` is called in the same transaction if it was moved.
+        """
+
+    def forget(self, tx: Any, keep: int, arrivals: Sequence[int]) -> None:
+        """Empty the payload and headers of contexts of one retention class."""
 
     def claim_row(self, tx: Any, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""

@@ -12,9 +12,9 @@ from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.names import near
-from penstock.domain.outcomes import Outcome
+from penstock.domain.outcomes import Outcome, Succeeded
 from penstock.domain.pools import Pool
-from penstock.domain.states import JobState, Verb
+from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import NotFound, PenstockError, UnknownLane
 from penstock.ports.store import (
     Ask,
@@ -31,6 +31,7 @@ from penstock.stores.sql import (
     audits,
     editing,
     enqueue,
+    forgetting,
     housekeeping,
     lanes,
     limits,
@@ -91,13 +92,17 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
     # -- lanes and pools
     def put_lane(self, lane: Lane, *, actor: str) -> Lane:
         """Create or change a lane."""
-        self._lanes.pop(lane.name, None)
-        return self.db.write(lambda tx: lanes.put_lane(tx, lane, actor))
+        put = self.db.write(lambda tx: lanes.put_lane(tx, lane, actor))
+        self._lanes = {}
+        return put
 
     def lanes(self) -> dict[str, Lane]:
         """Return every lane by name."""
         found = self.db.read(lanes.load_lanes)
-        self._lanes = {name: LaneRow(lane.id, name, lane.mode, lane.keep) for name, lane in found.items()}
+        self._lanes = {
+            name: LaneRow(lane.id, name, lane.mode, lane.keep, lane["keep_payload"])
+            for name, lane in found.items()
+        }
         return found
 
     def pause_lane(
@@ -130,6 +135,12 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
     def delete_pool(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a pool that no lane names."""
         self.db.write(lambda tx: pools.delete_pool(tx, name, actor, reason))
+
+    def _forgets(self) -> bool:
+        """Say whether there is a lane that does not keep payloads, as of the last look."""
+        if not self._lanes:
+            self.lanes()
+        return any(not lane.keep_payload for lane in self._lanes.values())
 
     def _known(self, name: str) -> LaneRow | None:
         if name not in self._lanes:
@@ -170,10 +181,21 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def settle(self, claim: Claim, outcomes: Mapping[int, Outcome] | None = None) -> Settled:
         """Write what came of the claim's jobs."""
-        arrivals = frozenset(claimed.job.arrival for claimed in claim.jobs)
-        if outcomes is None and self.hot.settle_succeeded(self.db, claim, self._lane(claim.lane).id):
-            return Settled(arrivals, frozenset())
-        return self.db.write(lambda tx: settle.settle(tx, self.hot, claim, outcomes))
+        lane = self._known(claim.lane)
+        keep = lane is None or lane.keep_payload
+        if outcomes is None and lane is not None:
+            jobs = [claimed.job for claimed in claim.jobs]
+            forget = None if keep else lambda tx: forgetting.forget(tx, self.hot, jobs)
+            if self.hot.settle_succeeded(self.db, claim, lane.id, then=forget):
+                return Settled(frozenset(job.arrival for job in jobs), frozenset())
+
+        def work(tx: Tx) -> Settled:
+            settled = settle.settle(tx, self.hot, claim, outcomes)
+            if not keep:
+                forgetting.forget(tx, self.hot, forgetting.succeeded(claim.jobs, outcomes, settled))
+            return settled
+
+        return self.db.write(work)
 
     # -- recovery
     def takeover(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> list[Claim]:
@@ -193,25 +215,43 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
 
     def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
         """Write what the probe found."""
-        return self.db.write(lambda tx: reports.resolve(tx, self.hot, lapse, outcomes))
+
+        def work(tx: Tx) -> Settled:
+            settled = reports.resolve(tx, self.hot, lapse, outcomes)
+            forgetting.forget(tx, self.hot, forgetting.succeeded(lapse.jobs, outcomes, settled))
+            return settled
+
+        return self.db.write(work)
 
     # -- executors and operators
     def report(self, reports_: Sequence[Report]) -> list[Reported]:
         """Apply what executors say."""
-        return self.db.write(lambda tx: reports.report(tx, self.hot, reports_))
+        forgets = self._forgets()
+
+        def work(tx: Tx) -> list[Reported]:
+            answers = reports.report(tx, self.hot, reports_)
+            if forgets:
+                pairs = zip(reports_, answers, strict=True)
+                done = [word.id for word, a in pairs if a.applied and isinstance(word.outcome, Succeeded)]
+                forgetting.forget_ids(tx, self.hot, done)
+            return answers
+
+        return self.db.write(work)
 
     def operate(
         self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
     ) -> list[Done]:
         """Carry out an operator's verb."""
-        return self.db.write(
-            lambda tx: verbs.operate(
-                tx,
-                self.hot,
-                ids,
-                verbs.Order(verb=verb, actor=actor, reason=reason, force=force, now=tx.now),
-            )
-        )
+
+        def work(tx: Tx) -> list[Done]:
+            order = verbs.Order(verb=verb, actor=actor, reason=reason, force=force, now=tx.now)
+            answers = verbs.operate(tx, self.hot, ids, order)
+            ended = Done(Effect.NOW, JobState.SUCCEEDED)
+            pairs = zip(ids, answers, strict=True)
+            forgetting.forget_ids(tx, self.hot, [id_ for id_, done in pairs if done == ended])
+            return answers
+
+        return self.db.write(work)
 
     def edit(
         self,

@@ -6,7 +6,7 @@ once; the order of joins is fixed by INDEXED BY where the planner would guess fr
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import repeat
@@ -162,7 +162,9 @@ class SqliteHotPath:
 
         return db.write(work)
 
-    def settle_succeeded(self, db: SqliteDatabase, claim: Claim, lane: int) -> bool:
+    def settle_succeeded(
+        self, db: SqliteDatabase, claim: Claim, lane: int, *, then: Callable[[SqliteTx], None] | None = None
+    ) -> bool:
         """Move a whole untouched claim to history."""
 
         def work(tx: SqliteTx) -> bool:
@@ -177,9 +179,16 @@ class SqliteHotPath:
             if claim.groups:
                 groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
                 self.release_groups(tx, lane, groups, claim.epoch)
+            if then is not None:
+                then(tx)
             return True
 
         return db.write(work)
+
+    def forget(self, tx: SqliteTx, keep: int, arrivals: Sequence[int]) -> None:  # noqa: ARG002
+        """Empty the payload and headers of contexts."""
+        sql = "UPDATE penstock_contexts SET payload = NULL, headers = NULL WHERE arrival = ?"
+        tx.connection.executemany(sql, [(arrival,) for arrival in arrivals])
 
     def claim_row(self, tx: SqliteTx, epoch: int, *, lock: bool) -> ClaimRow | None:  # noqa: ARG002
         """Read one claim."""

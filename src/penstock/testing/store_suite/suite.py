@@ -7,6 +7,7 @@ from penstock.testing.store_suite.cursors import CursorTests
 from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
 from penstock.testing.store_suite.fencing import FencingTests
+from penstock.testing.store_suite.forgetting import ForgettingTests
 from penstock.testing.store_suite.grouplists import GroupListTests
 from penstock.testing.store_suite.groups import GroupTests
 from penstock.testing.store_suite.intake import IntakeTests
@@ -57,6 +58,7 @@ class StoreSuite(
     SettlingTests,
     RequestTests,
     SendTests,
+    ForgettingTests,
     TakeoverTests,
     LapseTests,
     ReportTests,
