@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.clocks import Clock
 from tests.conftest import PgServer
 
 
@@ -16,3 +17,9 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path, pg_server: PgServe
     else:
         with pg_server(18).database() as url:
             yield url
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    """Return a wall clock that a process can be given and that the test sets."""
+    return Clock(tmp_path)

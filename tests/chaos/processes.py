@@ -24,6 +24,9 @@ T = TypeVar("T")
 PENSTOCK: Final = (sys.executable, "-m", "penstock")
 LOOK_S: Final = 0.05
 STARTS_WITHIN_S: Final = 20.0
+BUG: Final = re.compile(
+    r"Traceback|part of the node broke|never retrieved|never awaited|This is a bug| critical"
+)
 
 
 class Overdue(AssertionError):
@@ -194,7 +197,7 @@ class Cluster:
             f"{process.name}: {line}"
             for process in self.everything
             for line in process.told.splitlines()
-            if "Traceback" in line or "broke" in line or "never retrieved" in line or "bug" in line.lower()
+            if BUG.search(line)
         ]
 
 

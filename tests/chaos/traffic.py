@@ -49,7 +49,7 @@ def offers(rng: Random, *, groups: int, per_group: int, unordered: int) -> list[
 
     Some are due a little later than they come, some come with a lower sequence than the one before.
     """
-    ids = Ulids(lambda: int(SystemClock().now().timestamp() * 1000), rng.randbytes)
+    ids = new_ids(rng)
     now = SystemClock().now()
     line = [f"g{number % groups}" for number in range(groups * per_group)] + [None] * unordered
     rng.shuffle(line)
@@ -66,6 +66,11 @@ def offers(rng: Random, *, groups: int, per_group: int, unordered: int) -> list[
             fields["run_at"] = _stamp(now + timedelta(seconds=12 * rng.random()))
         found.append(Offer(fields, f'{{"n" : {number},\t"pad":"{"ü" * rng.randrange(40)}"}}'))
     return found
+
+
+def new_ids(rng: Random) -> Ulids:
+    """Return a source of ids."""
+    return Ulids(lambda: int(SystemClock().now().timestamp() * 1000), rng.randbytes)
 
 
 def _stamp(at: datetime) -> str:

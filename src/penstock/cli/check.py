@@ -4,9 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 import click
 from click.core import ParameterSource
@@ -21,10 +19,8 @@ from penstock.domain.pools import Pool
 from penstock.errors import InvalidConfig, PenstockError, SchemaMismatch, StoreUnavailable
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Store
-from penstock.stores.connect import connect, reach
-from penstock.stores.health import durability
-
-MAX_SKEW: Final = timedelta(seconds=2)
+from penstock.stores.connect import connect, file_of, reach
+from penstock.stores.health import durability, worries
 
 
 @dataclass(slots=True)
@@ -84,17 +80,11 @@ def _check_store(settings: Settings, findings: Findings) -> None:
     url = str(settings["store"])
     reach(url)
     with closing(connect(url)) as store:
-        now = store.now()
+        store.now()
         findings.add("ok", "store: can be reached")
-        for health in durability(store):
-            level = "warning" if health.advice else "ok"
-            why = f": {health.advice}" if health.advice else ""
-            findings.add(level, f"store: {health.setting} = {health.value}{why}")
-        skew = abs(SystemClock().now() - now)
-        if skew > MAX_SKEW:
-            findings.add(
-                "warning", f"store: its clock and this machine's differ by {skew.total_seconds():.0f} s"
-            )
+        sound = [health for health in durability(store) if not health.advice]
+        for health in [*sound, *worries(store, now=SystemClock().now(), file=file_of(url))]:
+            findings.add("warning" if health.advice else "ok", f"store: {health}")
         try:
             store.check_schema()
         except SchemaMismatch as error:

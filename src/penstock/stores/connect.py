@@ -1,5 +1,6 @@
 """From a URL to a store. A driver is imported only when its database is asked for."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -54,6 +55,11 @@ def reach(url: str, *, seconds: int = 5) -> None:
     if file is not None:
         if not Path(file).exists():
             raise StoreUnavailable(f"open (there is no database {file} yet: run penstock migrate)")
+        if not os.access(Path(file).absolute().parent, os.W_OK):
+            raise StoreUnavailable(
+                f"open (the folder of {file} is read-only, and SQLite writes beside its file:"
+                " make it writable for this user, or move the database)"
+            )
         return
     try:
         import psycopg  # noqa: PLC0415

@@ -1,6 +1,12 @@
-"""Whether a store keeps what it was given when the power fails: what the database itself says about that."""
+"""Whether the ground is firm: a store that keeps what it was given, power cut or not, and clocks that agree.
+
+What the database says of itself, and where its file is. `penstock check` shows it all; a node that starts
+logs what is wrong.
+"""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.ports.store import Store
@@ -15,7 +21,14 @@ class Health(NamedTuple):
     value: str
     advice: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.setting} = {self.value}" + (f": {self.advice}" if self.advice else "")
 
+
+MAX_SKEW: Final = timedelta(seconds=2)
+_NETWORKED: Final = frozenset(
+    {"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3"}
+)
 _SYNCHRONOUS: Final[Mapping[int, str]] = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 _LOSES: Final = "a crash may lose jobs that were accepted"
 _POSTGRES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
@@ -33,6 +46,42 @@ def durability(store: Store) -> list[Health]:
     if not isinstance(store, SqlStore):
         return [Health("memory", "yes", "nothing outlives this process")]
     return store.db.read(_sqlite if store.db.dialect == "sqlite" else _postgres)
+
+
+def skew(store: Store, now: datetime) -> list[Health]:
+    """Return by how much the store's clock and this machine's differ, if that is worth knowing."""
+    off = abs(now - store.now())
+    if off <= MAX_SKEW:
+        return []
+    return [Health("clock", f"{off.total_seconds():.0f} s off this machine's", "let both keep time by NTP")]
+
+
+def disk_of(file: str | None, mounts: str) -> list[Health]:
+    """Return what holds a database file if it is no disk of this machine; `mounts` is /proc/self/mounts."""
+    if file is None:
+        return []
+    folder, place, kind = Path(file).absolute().parent, Path("/"), ""
+    for line in mounts.splitlines():
+        _, point, found = line.split(" ")[:3]
+        mounted = Path(point.replace("\\040", " "))
+        if folder.is_relative_to(mounted) and mounted.is_relative_to(place):
+            place, kind = mounted, found
+    if kind not in _NETWORKED:
+        return []
+    return [Health("file system", kind, "locks do not hold over a network: keep the file on a local disk")]
+
+
+def worries(store: Store, *, now: datetime, file: str | None) -> list[Health]:
+    """Return everything about the ground that needs a person."""
+    found = [*durability(store), *skew(store, now), *disk_of(file, _mounts())]
+    return [health for health in found if health.advice]
+
+
+def _mounts() -> str:
+    try:
+        return Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # not every system has it
 
 
 def _sqlite(tx: Tx) -> list[Health]:
