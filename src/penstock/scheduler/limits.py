@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from penstock.domain.job import Claimed
 from penstock.domain.leases import trusted_until
@@ -40,6 +40,28 @@ IN_SIGHT: Final = timedelta(seconds=1)
 NOBODY: Final = 0
 ALL: Final = 2**31 - 1
 UNLIMITED: Final = 2**31 - 1
+
+
+J = TypeVar("J")
+J_contra = TypeVar("J_contra", contravariant=True)
+
+
+class Bounded(Protocol[J_contra]):
+    """Who takes tokens and slots, and for what: a lane for its jobs (`Plan`), the router for its messages.
+
+    `limits_of` returns the same objects for as long as a limit is the same.
+    """
+
+    @property
+    def name(self) -> str:
+        """What sharers of a limit are told apart by."""
+
+    @property
+    def weight(self) -> int:
+        """How much of a shared limit it gets."""
+
+    def limits_of(self, job: J_contra, /) -> tuple[Limit, ...]:
+        """Return every limit that a job counts against."""
 
 
 class Name(NamedTuple):
@@ -140,7 +162,7 @@ class Limits:
         self.node = 0
         self.nodes = 1
 
-    def admit(self, plan: Plan, jobs: Sequence[Claimed], *, who: int) -> tuple[list[Claimed], list[Claimed]]:
+    def admit(self, plan: Bounded[J], jobs: Sequence[J], *, who: int) -> tuple[list[J], list[J]]:
         """Return the jobs that may go now, their tokens and slots taken, and those that must wait.
 
         `who` tells callers of one lane apart: each says here what it waits for from now on.
@@ -151,8 +173,8 @@ class Limits:
         free: dict[int, int] = {}
         taken: Counter[int] = Counter()
         wanted: Counter[int] = Counter()
-        go: list[Claimed] = []
-        wait: list[Claimed] = []
+        go: list[J] = []
+        wait: list[J] = []
         for claimed in jobs:
             names = [id(limit) for limit in plan.limits_of(claimed)]
             for name, limit in zip(names, plan.limits_of(claimed), strict=True):
@@ -175,7 +197,7 @@ class Limits:
         if share.wanted() > share.asked or now >= share.until:
             self._wanted.set()
 
-    def hold(self, plan: Plan, jobs: Iterable[Claimed]) -> bool:
+    def hold(self, plan: Bounded[J], jobs: Iterable[J]) -> bool:
         """Say whether what was taken for these jobs is still ours: the node may have slept since."""
         now = self._ground.monotonic()
         shares = (self._shares.get(_name(limit)) for claimed in jobs for limit in plan.limits_of(claimed))
@@ -186,19 +208,19 @@ class Limits:
         for share in self._waits.pop((lane, who), ()):
             share.wants.pop((lane, who), None)
 
-    def release(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+    def release(self, plan: Bounded[J], jobs: Sequence[J]) -> None:
         """Give back the slots of jobs that are no longer being sent; their tokens are spent."""
         self._put_back(plan, jobs, tokens=False)
 
-    def hand_over(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+    def hand_over(self, plan: Bounded[J], jobs: Sequence[J]) -> None:
         """Give up the slots of jobs that are out: their own rows take them from now on, they are not ours."""
         self._put_back(plan, jobs, tokens=False, slots=True)
 
-    def refund(self, plan: Plan, jobs: Sequence[Claimed]) -> None:
+    def refund(self, plan: Bounded[J], jobs: Sequence[J]) -> None:
         """Give back tokens and slots of jobs for which no call was made."""
         self._put_back(plan, jobs, tokens=True)
 
-    def _put_back(self, plan: Plan, jobs: Sequence[Claimed], *, tokens: bool, slots: bool = False) -> None:
+    def _put_back(self, plan: Bounded[J], jobs: Sequence[J], *, tokens: bool, slots: bool = False) -> None:
         now, waited_for = self._ground.monotonic(), False
         counts = Counter(limit for claimed in jobs for limit in plan.limits_of(claimed))
         for limit, number in counts.items():
@@ -209,6 +231,7 @@ class Limits:
             if slots:
                 share.slots = max(share.busy, share.slots - number)
                 share.handed += number
+                share.asked = 0  # whoever wants one now must not wait for the next round
             if tokens and limit.rate is not None:
                 back = min(number, share.spent)
                 share.spent, share.tokens = share.spent - back, share.tokens + back
@@ -351,7 +374,7 @@ class Limits:
     def _fair(self, limit: Limit) -> int:
         return math.ceil((limit.max_in_flight or 0) / self.nodes)
 
-    def _share(self, limit: Limit, plan: Plan) -> Share:
+    def _share(self, limit: Limit, plan: Bounded[J]) -> Share:
         name = _name(limit)
         share = self._shares.get(name)
         if share is None:

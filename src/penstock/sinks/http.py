@@ -99,7 +99,7 @@ class HttpSink:
             async with self._session.post(url, data=data, headers=headers, allow_redirects=False) as answer:
                 return await self._receipt(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            return _failure(url, error)
+            return failure(url, error)
 
     def _headers(self, envelope: Envelope, body: bytes, keys: Sequence[str]) -> CIMultiDict[str]:
         """Return all headers; those further down win, whatever their spelling."""
@@ -151,7 +151,7 @@ def target_url(target: str | None) -> URL:
     return url
 
 
-def _failure(url: URL, error: Exception) -> Receipt:
+def failure(url: URL, error: Exception) -> Receipt:
     """Return what a call that got no answer means."""
     place = shown(str(url.host_port_subcomponent), 300)
     match error:
@@ -196,7 +196,7 @@ async def open_http(
     context = await supplies.executor.run(lambda: _context(ca_file))
     names = GuardedResolver(resolver or Names(), guard)
     return HttpSink(
-        _session(guard, names, context, connect),
+        guarded_session(guard, names, context, connect),
         names,
         writer=supplies.writer("http", format=HttpSink.format, prefix=prefix),
         clock=supplies.clock,
@@ -206,9 +206,10 @@ async def open_http(
     )
 
 
-def _session(
+def guarded_session(
     guard: Guard, names: AbstractResolver, context: ssl.SSLContext, connect: timedelta
 ) -> aiohttp.ClientSession:
+    """Return connections that the guard watches over; nothing of the environment is used, nothing is kept."""
     connector = aiohttp.TCPConnector(
         limit=0,  # the engine bounds what is in flight
         keepalive_timeout=KEEP_ALIVE_S,

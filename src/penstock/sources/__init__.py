@@ -1,0 +1,1 @@
+"""Where the router gets messages from: one file per kind. Drivers are imported only there."""
