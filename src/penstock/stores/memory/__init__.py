@@ -11,6 +11,8 @@ to a row is `domain/settlement.py`, order is `domain/ordering.py`; here rows are
     editing.py      edits and the versions they make
     lanes.py        lanes and pools: settings, pauses, deletion
     reading.py      find, timeline, group, counts
+    flow.py         pacing: the last look before a send, scouting, limits, breakers, the store's pause
+    wakeups.py      news for those who wait
     insight.py      why a job waits, which groups are stuck, who is at work
     listing.py      pages of jobs and of the audit log
     queue.py        the embedded broker
