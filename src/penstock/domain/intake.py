@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, TypedDict
 
-from penstock.domain.job import NewJob
+from penstock.domain.job import Context, NewJob
 from penstock.domain.names import check_label, check_lane_name, check_name, near
 from penstock.domain.ordering import DEFAULT_SEQUENCE, MAX_SEQUENCE, Mode
 from penstock.domain.payloads import SURROGATE, Json, checked, dumped
@@ -96,6 +96,20 @@ def new_job(given: Given) -> NewJob:
     if job.run_at is not None:
         _check_deadlines(job, job.run_at)
     return job
+
+
+def json_problem(said: Context) -> str | None:
+    """Return what is wrong with the JSON of a job that plain SQL wrote; None = nothing, or it was checked.
+
+    Whoever comes through a client was refused; a job that is here already must not go out.
+    """
+    if said.unchecked:
+        for name, text in (("payload", said.payload), ("headers", said.headers), ("event", said.event)):
+            try:
+                checked("null" if text is None else text)
+            except ValueError as error:
+                return f"{name}: {error}; edit the job, or enqueue another one"
+    return None
 
 
 def _short(job: NewJob) -> NewJob:

@@ -48,7 +48,10 @@ class Enqueued(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What the caller said, as stored; `payload`, `headers` and `event` are the exact text received."""
+    """What the caller said, as stored; `payload`, `headers` and `event` are the exact text received.
+
+    `unchecked`: plain SQL wrote it, and does not see all that is wrong with JSON (`intake.json_problem`).
+    """
 
     id: str
     message_group: str | None
@@ -65,6 +68,7 @@ class Context(NamedTuple):
     version: str | None
     event: str | None
     correlation: str | None
+    unchecked: bool = False
 
 
 class Live(NamedTuple):

@@ -13,7 +13,7 @@ import asyncio
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Final
 
@@ -21,7 +21,6 @@ from penstock.domain.job import Claim, Claimed
 from penstock.domain.outcomes import (
     Dispatched,
     Expired,
-    Held,
     Outcome,
     Returned,
     Succeeded,
@@ -38,6 +37,7 @@ from penstock.scheduler.ground import wait_for
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.settling import Settling
 from penstock.scheduler.verdicts import needs
+from penstock.scheduler.weeding import instead, kept_back
 
 SLOT_S: Final = 0.005
 LONG: Final = timedelta(seconds=2)
@@ -242,25 +242,18 @@ class Flight:
         outcomes: dict[int, Outcome] = {}
         sendable, refused, early = [], [], []
         for claimed in go:
-            job = claimed.job
-            if claimed.context is None:
-                outcomes[job.arrival] = Held("context_missing")
-            elif job.arrival in confirmed.asked:
-                outcomes[job.arrival] = Returned(f"{confirmed.asked[job.arrival]} was asked for")
-            elif (why := self._plan.missed(job, confirmed.now)) is not None:
-                outcomes[job.arrival] = Expired(why)
-            elif job.due_at > confirmed.now:  # the store's clock was set back
+            outcome = instead(self._plan, claimed, confirmed)
+            if outcome is None and claimed.job.due_at > confirmed.now:  # the store's clock was set back
                 early.append(claimed)
                 continue
-            elif (why := self._own_pool_stopped(claimed, confirmed.now)) is not None:
-                outcomes[job.arrival] = Returned(why, LONG * (1 + self._deck.ground.rng.random() / 10))
-            elif (wait := self._deck.breakers.wait(self._target(claimed), confirmed.now)) is not None:
-                after = wait * (1 + self._deck.ground.rng.random() / 10)
-                outcomes[job.arrival] = Returned(f"{self._target(claimed)} is left alone", after)
-            else:
+            if outcome is None:
+                target = self._target(claimed)
+                outcome = kept_back(self._deck, self._plan, claimed, confirmed, target=target)
+            if outcome is None:
                 sendable.append(claimed)
-                continue
-            refused.append(claimed)
+            else:
+                outcomes[claimed.job.arrival] = outcome
+                refused.append(claimed)
         self._deck.limits.refund(self._plan, [*refused, *early])
         for claimed in early:
             self._wait(claimed)
@@ -268,12 +261,6 @@ class Flight:
         for claimed in refused:
             self._next_of_group(claimed, went=isinstance(outcomes[claimed.job.arrival], Expired))
         return sendable
-
-    def _own_pool_stopped(self, claimed: Claimed, now: datetime) -> str | None:
-        """Say why a job that names a pool of its own may not go; `confirm` knows of the lane's alone."""
-        name = claimed.context.pool if claimed.context else None
-        pool = self._deck.board.pools.get(name) if name is not None and name != self._plan.pool else None
-        return f'pool "{name}" is paused' if pool is not None and pool.stopped(now) else None
 
     # -- the call
     async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed) -> None:

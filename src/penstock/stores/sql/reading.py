@@ -282,4 +282,5 @@ def _context(tx: Tx, row: Row) -> Context:
     for column in ("run_at", "created_at", "finish_by"):
         index = CONTEXT_COLUMNS.index(column)
         values[index] = tx.time(values[index])
+    values[-1] = bool(values[-1])  # `unchecked`
     return Context._make(values)

@@ -346,7 +346,7 @@ def _all_claimed(rows: Sequence[Row], rest: Row) -> list[Claimed]:
     last_due = last_created = None
     for (arrival, lane, keep, mode, _, order, grp, tenant, due_us, start_by, attempt, max_attempts, send, open_,
          recoveries, deferrals, revision, id_, group, sequence, run_us, created_us, payload, headers, target, pool,
-         key, finish_by, entity, version, event, correlation) in rows:  # fmt: skip
+         key, finish_by, entity, version, event, correlation, unchecked) in rows:  # fmt: skip
         if due_us != last_due:
             last_due, due_at = due_us, time_of(due_us)
         live = new(Live, (
@@ -362,6 +362,7 @@ def _all_claimed(rows: Sequence[Row], rest: Row) -> list[Claimed]:
         said = new(Context, (
             id_, group, sequence, due_at if run_us == due_us else at_us(run_us), created_at, payload, headers,
             target, pool, key, None if finish_by is None else at_us(finish_by), entity, version, event, correlation,
+            unchecked == 1,
         ))  # fmt: skip
         jobs.append(new(Claimed, (live, said)))
     return jobs
