@@ -45,20 +45,22 @@ def settle(tx: Tx, hot: HotPath, claim: Claim, outcomes: Mapping[int, Outcome] |
     if outcomes is None:
         outcomes = {claimed.job.arrival: Succeeded() for claimed in claim.jobs}
     row = hot.claim_row(tx, claim.epoch, lock=True)
-    settled = Settled(frozenset(), frozenset(outcomes))
-    if row is not None:
-        settled = settle_row(tx, hot, row, outcomes)
-    _occupy(tx, claim.epoch, {arrival: outcomes[arrival] for arrival in settled.refused})
-    return settled
+    if row is None:
+        return Settled(frozenset(), frozenset(outcomes))
+    return settle_row(tx, hot, row, outcomes)
 
 
-def _occupy(tx: Tx, epoch: int, refused: Mapping[int, Outcome]) -> None:
-    """Note the slots of jobs that are out already because their executor's word came before the settle."""
-    named = [arrival for arrival, outcome in refused.items() if getattr(outcome, "slot", None) is not None]
-    if named:
-        rows = [tx.live(row) for row in tx.fetch(OUT_ALREADY, arrivals=named, epoch=epoch)]
-        found = [occupied(row, epoch, refused[row.arrival]) for row in rows]
-        tx.insert("jobs", LIVE_COLUMNS, [row for row in found if row is not None], on_conflict=OCCUPY)
+def overtaken(outcomes: Mapping[int, Outcome] | None, settled: Settled) -> dict[int, Outcome]:
+    """Return the refused outcomes that name a slot: their executors may have spoken first."""
+    refused = {arrival: outcomes[arrival] for arrival in settled.refused} if outcomes else {}
+    return {a: outcome for a, outcome in refused.items() if getattr(outcome, "slot", None) is not None}
+
+
+def occupy(tx: Tx, epoch: int, refused: Mapping[int, Outcome]) -> None:
+    """Note the slots of jobs that are out already; apart from the settle, which holds the claim locked."""
+    rows = [tx.live(row) for row in tx.fetch(OUT_ALREADY, arrivals=list(refused), epoch=epoch)]
+    found = [occupied(row, epoch, refused[row.arrival]) for row in rows]
+    tx.insert("jobs", LIVE_COLUMNS, [row for row in found if row is not None], on_conflict=OCCUPY)
 
 
 def settle_row(tx: Tx, hot: HotPath, row: ClaimRow, outcomes: Mapping[int, Outcome]) -> Settled:

@@ -195,7 +195,11 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
                 forgetting.forget(tx, self.hot, forgetting.succeeded(claim.jobs, outcomes, settled))
             return settled
 
-        return self.db.write(work)
+        settled = self.db.write(work)
+        late = settle.overtaken(outcomes, settled)
+        if late:
+            self.db.write(lambda tx: settle.occupy(tx, claim.epoch, late))
+        return settled
 
     # -- recovery
     def takeover(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> list[Claim]:
