@@ -48,7 +48,7 @@ async def run(
 async def test_nodes_killed_under_load_lose_nothing_and_keep_order(tmp_path: Path, store_url: str) -> None:
     """2,000 jobs in 100 groups and none, 3 nodes, lease 3 s; 5 % of the answers are errors."""
     async with bench(tmp_path, store_url, seed=1, listen=("--delay", "20ms", "--fail", "5%")) as it:
-        await run(it, groups=100, per_group=15, unordered=500, per_second=150, within=45)
+        await run(it, groups=100, per_group=15, unordered=500, per_second=150, within=60)
 
 
 @pytest.mark.soak

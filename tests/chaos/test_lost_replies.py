@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,27 @@ FAULTS = (*OFTEN, *OFTEN, *OFTEN, Fault.DELAY, Fault.HALF_CLOSE, Fault.BLACK_HOL
 
 @pytest.mark.timeout(120)
 async def test_lost_answers_lead_to_no_loss_and_no_second_claim(tmp_path: Path, pg18_dsn: str) -> None:
+    done = await lose_answers(tmp_path, pg18_dsn, seed=6, groups=40)
+
+    assert all(done[fault] for fault in Fault), done
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(5))
+async def test_lost_answers_for_long(tmp_path: Path, postgres_url: str, seed: int) -> None:
+    await lose_answers(tmp_path, postgres_url, seed=seed, groups=400)
+
+
+async def lose_answers(tmp_path: Path, url: str, *, seed: int, groups: int) -> Counter[Fault]:
+    """Run two nodes behind a network that fails again and again; return what happened to it."""
     async with (
-        proxy(pg18_dsn) as network,
-        bench(tmp_path, pg18_dsn, seed=6, listen=("--delay", "20ms")) as it,
+        proxy(url) as network,
+        bench(tmp_path, url, seed=seed, listen=("--delay", "20ms")) as it,
     ):
         for name in ("a", "b"):
             await it.cluster.start(name, store=network.url)
-        jobs = offers(it.rng, groups=40, per_group=12, unordered=320)
+        jobs = offers(it.rng, groups=groups, per_group=12, unordered=8 * groups)
         over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             work = tasks.create_task(it.producer(over_api=0.9).produce(jobs, per_second=80))
@@ -40,7 +55,7 @@ async def test_lost_answers_lead_to_no_loss_and_no_second_claim(tmp_path: Path, 
         it.judge()
 
         assert it.cluster.troubles() == []
-        assert all(network.done[fault] for fault in Fault), network.done
+        return network.done
 
 
 IMPATIENT = """

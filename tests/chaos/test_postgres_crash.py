@@ -62,18 +62,34 @@ async def test_a_server_that_crashes_and_restarts_costs_nothing_but_time(
     with server.database() as url:
         async with bench(tmp_path, url, seed=4, listen=("--delay", "20ms", "--fail", "3%")) as it:
             await it.start("a", "b")
-            async with under_load(it, jobs=1600, per_second=80, within=45):
+            async with under_load(it, jobs=1000, per_second=60, within=45):
                 await outage(server, it, "immediate", down=0)
-                await outage(server, it, "fast", down=2)
-                await outage(server, it, "immediate", down=5)
+                await outage(server, it, "fast", down=1)
+                await outage(server, it, "immediate", down=4)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+async def test_outages_for_long(tmp_path: Path, server: Server) -> None:
+    """However long the server is away: it is found again as soon as it is back."""
+    with server.database() as url:
+        async with bench(tmp_path, url, seed=17, listen=("--delay", "20ms", "--fail", "3%")) as it:
+            await it.start("a", "b", "c")
+            async with under_load(it, jobs=20_000, per_second=60, within=120):
+                await outage(server, it, "immediate", down=40)
+                await outage(server, it, "fast", down=75)
+                for _ in range(20):
+                    await soon(asyncio.Event(), 3 + 7 * it.rng.random())
+                    mode: Mode = "fast" if it.rng.random() < 0.5 else "immediate"
+                    await outage(server, it, mode, down=5 * it.rng.random())
 
 
 async def test_storms_of_terminated_connections_pass(tmp_path: Path, server: Server) -> None:
     with server.database() as url:
         async with bench(tmp_path, url, seed=5, listen=("--delay", "20ms")) as it:
             await it.start("a", "b")
-            async with under_load(it, jobs=600, per_second=100, within=45):
-                for _ in range(20):
+            async with under_load(it, jobs=400, per_second=100, within=45):
+                for _ in range(10):
                     with suppress(psycopg.OperationalError), psycopg.connect(server.dsn) as connection:
                         connection.execute(OTHERS)
                     await soon(asyncio.Event(), 0.2)

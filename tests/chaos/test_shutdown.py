@@ -15,7 +15,7 @@ GRACE_S = 3
 
 async def at_work(it: Bench, node: Node) -> int:
     """Have a node with much to do: half of it due, half soon. Return how many jobs there are."""
-    jobs = offers(it.rng, groups=40, per_group=8, unordered=200)
+    jobs = offers(it.rng, groups=40, per_group=8, unordered=200, ahead=4)
     producer: Producer = it.producer(over_api=0.0)
     await producer.produce(jobs, per_second=100_000, batch=200)
     await eventually("calls in the air", lambda: it.listener.arrived() > 50)

@@ -42,9 +42,20 @@ def held_by(it: Bench, numbers: set[int]) -> list[str]:
 
 @pytest.mark.timeout(120)
 async def test_a_leader_and_a_node_that_slept_too_long_change_nothing_when_they_wake(
-    tmp_path: Path, store_url: str
+    tmp_path: Path, pg18_dsn: str
 ) -> None:
-    async with bench(tmp_path, store_url, seed=2, listen=("--delay", "300ms"), max_in_flight=60) as it:
+    await sleepers(tmp_path, pg18_dsn)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("again", range(5))
+async def test_sleepers_again_and_again(tmp_path: Path, store_url: str, again: int) -> None:
+    await sleepers(tmp_path, store_url, seed=again)
+
+
+async def sleepers(tmp_path: Path, store_url: str, seed: int = 2) -> None:
+    """Freeze the leader and another node under load until their work was taken over, then let them go on."""
+    async with bench(tmp_path, store_url, seed=seed, listen=("--delay", "300ms"), max_in_flight=60) as it:
         await it.start("a", "b", "c")
         jobs = offers(it.rng, groups=40, per_group=20, unordered=400)
         async with asyncio.TaskGroup() as tasks:
@@ -114,11 +125,11 @@ def install_plug_in(folder: Path) -> dict[str, str]:
 
 
 async def test_a_loop_that_is_blocked_for_twice_the_lease_loses_nothing(
-    tmp_path: Path, store_url: str
+    tmp_path: Path, pg18_dsn: str
 ) -> None:
     """R2b: the heartbeat is a thread; what the node holds stays its own, and nobody sends it again."""
     plug_in = install_plug_in(tmp_path)
-    async with bench(tmp_path, store_url, seed=3, listen=("--delay", "300ms")) as it:
+    async with bench(tmp_path, pg18_dsn, seed=3, listen=("--delay", "300ms")) as it:
         it.client.store.put_lane(lane("blocking", sink="blocking", lease=LEASE), actor="test")
         leader = await it.cluster.start("a", "--lanes", "orders")
         await eventually("a leader", leader.leads)

@@ -44,10 +44,10 @@ class Offer:
         return "{" + ", ".join([*members, f'"payload": {self.payload}']) + "}"
 
 
-def offers(rng: Random, *, groups: int, per_group: int, unordered: int) -> list[Offer]:
+def offers(rng: Random, *, groups: int, per_group: int, unordered: int, ahead: float = 12.0) -> list[Offer]:
     """Return jobs of ordered groups and others, mixed, each group in its order.
 
-    Some are due a little later than they come, some come with a lower sequence than the one before.
+    Some are due up to so many seconds after now, some come with a lower sequence than the one before.
     """
     ids = new_ids(rng)
     now = SystemClock().now()
@@ -63,7 +63,7 @@ def offers(rng: Random, *, groups: int, per_group: int, unordered: int) -> list[
         if rng.random() < 0.05:
             fields["sequence"] = rng.randrange(90, 110)
         if rng.random() < 0.05:
-            fields["run_at"] = _stamp(now + timedelta(seconds=12 * rng.random()))
+            fields["run_at"] = _stamp(now + timedelta(seconds=ahead * rng.random()))
         found.append(Offer(fields, f'{{"n" : {number},\t"pad":"{"ü" * rng.randrange(40)}"}}'))
     return found
 

@@ -126,6 +126,7 @@ class Node:
         """Get a number and a first look at the settings; a store that is away is waited for."""
         failures = 0
         while not self.stop.is_set():
+            self.scout.pulse = self.ground.monotonic()
             try:
                 self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
                 await self.deck.board.refresh()
