@@ -19,6 +19,7 @@ ALIVE: Final = timedelta(seconds=20)
 COUNT_NODES_EVERY_S: Final = 5.0
 SHORTEST_POLL: Final = timedelta(milliseconds=20)
 LONGEST_POLL: Final = timedelta(seconds=1)
+LONGEST_LEASE: Final = timedelta(seconds=15)
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Board:
     pause: Pause | None = None
     nodes: int = 1
     poll: timedelta = timedelta(seconds=1)
+    shortest_lease: timedelta = timedelta(seconds=15)
     ahead: dict[str, timedelta] = field(default_factory=dict)
     _plans: dict[str, tuple[object, Plan]] = field(default_factory=dict)
     _said_stopped: set[str] = field(default_factory=set)
@@ -70,6 +72,8 @@ class Board:
                 self.changed(name)
 
     def _read_times(self) -> None:
+        leases = (parse_duration(lane["lease"]) for lane in self.lanes.values())
+        self.shortest_lease = min(leases, default=LONGEST_LEASE)
         self.ahead = {name: parse_duration(lane["lookahead"]) for name, lane in self.lanes.items()}
         polls = (parse_duration(lane["poll_interval"]) for lane in self.lanes.values())
         self.poll = max(SHORTEST_POLL, min(polls, default=LONGEST_POLL))

@@ -35,6 +35,7 @@ class Holdings:
 
     claims: dict[int, Held] = field(default_factory=dict)
     note: str | None = None
+    shortest: timedelta = BEAT_EVERY * 3
 
     def take(self, epoch: int, *, lease: timedelta, started: float) -> None:
         """Note a claim that was asked for at `started`."""
@@ -73,8 +74,11 @@ class Holdings:
                     self.lose(epoch)
 
     def pause(self) -> timedelta:
-        """Return how long the heartbeat may rest: a third of the shortest lease it has to renew."""
-        shortest = min((held.lease for held in list(self.claims.values())), default=BEAT_EVERY * 3)
+        """Return how long the heartbeat may rest: a third of the shortest lease there may be to renew.
+
+        Lanes count that nothing is claimed of yet: a claim may come just after the heartbeat went to rest.
+        """
+        shortest = min([self.shortest, *(held.lease for held in list(self.claims.values()))])
         return max(SHORTEST_WAIT, min(BEAT_EVERY, renew_every(shortest)))
 
 

@@ -171,6 +171,7 @@ class Node:
     def _serve(self, lanes: asyncio.TaskGroup) -> None:
         self.deck.limits.nodes = self.deck.board.nodes
         self.deck.holdings.note = self._note()
+        self.deck.holdings.shortest = self.deck.board.shortest_lease
         if self.deck.stop.is_set():
             return
         for name in [lane for lane in self.deck.board.lanes if lane not in self._cycles]:
