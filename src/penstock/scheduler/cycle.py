@@ -24,6 +24,8 @@ from penstock.scheduler.plans import Plan
 NONE: Final = timedelta(0)
 FIRST_BACKOFF: Final = timedelta(seconds=1)
 LONGEST_BACKOFF: Final = timedelta(seconds=60)
+URGENT: Final = timedelta(milliseconds=100)
+NOW_AND_THEN_S: Final = 0.02
 
 
 class LaneCycle:
@@ -37,6 +39,7 @@ class LaneCycle:
         self._jobs_at: datetime | None = None
         self._groups_at: datetime | None = None
         self._had_jobs = self._had_groups = False
+        self._claimed_at = float("-inf")
         self._failures = 0
 
     def notice(self, work: Work) -> None:
@@ -130,10 +133,24 @@ class LaneCycle:
     def _share(
         self, at: datetime, now: datetime, plan: Plan, *, room: int, soon: int
     ) -> tuple[int, timedelta]:
-        """Return how many to claim and how far ahead: what is due comes before what will be."""
+        """Return how many to claim and how far ahead: what is due comes before what will be.
+
+        Few large claims cost less than many small ones: with little room we wait for more of it, a moment for
+        what is due, and as long as it is not urgent for what will be.
+        """
         if at <= now:
-            return max(0, min(room, plan.batch)), NONE
-        return (max(0, min(soon, plan.batch)), plan.ahead) if at <= now + plan.ahead else (0, NONE)
+            return self._worth(max(0, min(room, plan.batch)), most=min(plan.batch, plan.max_in_flight)), NONE
+        if at > now + plan.ahead or (soon * 2 < plan.batch and at > now + URGENT):
+            return 0, NONE
+        return max(0, min(soon, plan.batch)), plan.ahead
+
+    def _worth(self, limit: int, *, most: int) -> int:
+        """Return the limit, or 0 when it is too small to bother for now; then the lane looks again soon."""
+        now = self._deck.ground.monotonic()
+        if limit * 4 >= most or not self._flights or now - self._claimed_at >= NOW_AND_THEN_S:
+            return limit
+        asyncio.get_running_loop().call_later(NOW_AND_THEN_S, self._wake.set)
+        return 0
 
     def _next(self, got: int, limit: int, at: datetime) -> tuple[bool, datetime | None]:
         """Return whether there is more to claim at once, and when there was something to do.
@@ -158,7 +175,7 @@ class LaneCycle:
         if limit <= 0:
             return 0
         ask = Ask(lane=plan.name, node=deck.node, limit=limit, run=plan.run, lease=plan.lease, ahead=ahead)
-        started = ground.monotonic()
+        self._claimed_at = started = ground.monotonic()
         claim = await ground.call(method, ask)
         if claim is None:
             return 0
@@ -172,7 +189,7 @@ class LaneCycle:
             self._had_groups or claim.groups,
             self._had_jobs or not claim.groups,
         )
-        flight = Flight(deck, plan, sink, claim, claim_took=took)
+        flight = Flight(deck, plan, sink, claim, claim_took=took, moved=self._wake.set)
         self._flights[flight] = None
         self._tasks.create_task(self._carry(flight))
         return len(claim.jobs)

@@ -12,7 +12,7 @@ Whatever happens, every job of the claim gets exactly one outcome, or the claim 
 import asyncio
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import count
 from typing import Final
@@ -25,7 +25,6 @@ from penstock.domain.outcomes import (
     Returned,
     Succeeded,
 )
-from penstock.domain.targets import target_of
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaseLost
 from penstock.ports.flow import Confirmed
@@ -47,7 +46,17 @@ TOO_LONG_S: Final = 5.0
 class Flight:
     """A claim in the air. `ahead` of its jobs are not due yet, `due` are and have no outcome."""
 
-    def __init__(self, deck: Deck, plan: Plan, sink: Sink, claim: Claim, *, claim_took: float = 0.0) -> None:
+    def __init__(
+        self,
+        deck: Deck,
+        plan: Plan,
+        sink: Sink,
+        claim: Claim,
+        *,
+        claim_took: float = 0.0,
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._moved = moved
         self._deck, self._plan, self._sink, self._claim = deck, plan, sink, claim
         self._phases = {"claim": claim_took, "confirm": 0.0, "send": 0.0, "settle": 0.0}
         self._waiting: list[tuple[float, int, Claimed]] = []
@@ -207,6 +216,7 @@ class Flight:
             self._ready = sendable + self._ready
             return
         self._next_slot = deck.ground.monotonic() + SLOT_S
+        self._moved()
         for start in range(0, len(sendable), self._sink.max_batch):
             batch = sendable[start : start + self._sink.max_batch]
             call = tasks.create_task(self._call(batch, confirmed))
@@ -217,7 +227,7 @@ class Flight:
         """Take back that these were about to be sent."""
         self._deck.limits.refund(self._plan, jobs)
         for claimed in jobs:
-            self._deck.breakers.not_tried(self._target(claimed))
+            self._deck.breakers.not_tried(self._plan.aim(claimed))
 
     def _landed(self, call: asyncio.Task[None]) -> None:
         self._calls.pop(call, None)
@@ -247,7 +257,7 @@ class Flight:
                 early.append(claimed)
                 continue
             if outcome is None:
-                target = self._target(claimed)
+                target = self._plan.aim(claimed)
                 outcome = kept_back(self._deck, self._plan, claimed, confirmed, target=target)
             if outcome is None:
                 sendable.append(claimed)
@@ -278,7 +288,7 @@ class Flight:
         outcomes: dict[int, Outcome] = {}
         for claimed, answer in zip(batch, answers, strict=True):
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
-            self._deck.breakers.note(self._target(claimed), answer)
+            self._deck.breakers.note(self._plan.aim(claimed), answer)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
         kinds = Counter(type(answer).__name__.lower() for answer in answers)
         error = next((text for answer in answers if (text := getattr(answer, "error", None))), None)
@@ -382,10 +392,6 @@ class Flight:
         self._deck.limits.hand_over(self._plan, gone)
         if self._claim.groups:
             self._deck.poke(self._plan.name)
-
-    def _target(self, claimed: Claimed) -> str | None:
-        said = claimed.context.target if claimed.context else None
-        return target_of(said or self._plan.target)
 
 
 def _taken(outcome: Outcome) -> bool:

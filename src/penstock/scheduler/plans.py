@@ -103,6 +103,11 @@ class Plan:
             batch=job.epoch,
         )
 
+    def aim(self, claimed: Claimed) -> str | None:
+        """Return the target a job goes to, by the name that breakers know it by."""
+        said = claimed.context.target if claimed.context else None
+        return target_of(said or self.target)
+
     def missed(self, job: Live, now: datetime) -> str | None:
         """Say why a job is no longer to be sent at this time, None = it is."""
         if job.start_by is not None and now > job.start_by:
