@@ -46,7 +46,8 @@ async def lose_answers(tmp_path: Path, url: str, *, seed: int, groups: int) -> C
             work = tasks.create_task(it.producer(over_api=0.9).produce(jobs, per_second=80))
             work.add_done_callback(lambda _: over.set())
             while not await soon(over, 0.2):
-                fault = it.rng.choice(FAULTS)
+                missing = [fault for fault in Fault if not network.done[fault]]
+                fault = it.rng.choice(missing or FAULTS)  # each kind at least once, however long it takes
                 network.strike(fault, lambda links: it.rng.choice(sorted(links, key=id)))
         network.clear()
         await it.all_done(jobs, within=45)
