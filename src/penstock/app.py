@@ -17,11 +17,13 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from penstock import __version__
 from penstock.api.app import make_app, make_metrics_app
 from penstock.api.dispatch import PROCESS, dispatch_routes
+from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.client import Client
 from penstock.config.keys import masked
@@ -30,6 +32,7 @@ from penstock.delivery.processing import Processor
 from penstock.domain.durations import parse_duration
 from penstock.errors import StoreUnavailable
 from penstock.observability import logs
+from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
 from penstock.observability.health import Health
 from penstock.observability.live import Live
@@ -40,14 +43,17 @@ from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Emit
 from penstock.ports.executor import Executor, ThreadExecutor
+from penstock.ports.queue import Queue
 from penstock.ports.sink import OpenSink
 from penstock.ports.store import Store
+from penstock.routing import Routing, make_routing
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
 from penstock.scheduler.scouting import Scout
 from penstock.scheduler.standby import RedisLease
 from penstock.scheduler.threads import Threads
 from penstock.sinks.open import make_open
+from penstock.sources.embedded import RungQueue
 from penstock.stores.connect import connect, file_of
 from penstock.stores.health import worries
 from penstock.tokens import Tokens
@@ -76,6 +82,7 @@ class App:
     grace: timedelta = timedelta(seconds=30)
     started: Callable[[str], None] = lambda _: None
     companion: Companion | None = None
+    routes: bool = False
     wedged_after: timedelta = WEDGED_AFTER
     clock: SystemClock = field(default_factory=SystemClock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -106,14 +113,17 @@ class App:
         live, health, story = Live(self.clock.monotonic), Health(), Story(_LOG, self.clock.monotonic)
         registry = CollectorRegistry()
         metrics = Metrics(registry, version=__version__)
-        emit = emit_to(live, health, story, metrics)
+        deliveries = Deliveries(registry)
+        emit = emit_to(live, health, story, metrics, deliveries)
         registry.register(
             Depths(store.counts, store.scout, now=self.clock.now, monotonic=self.clock.monotonic)
         )
-        tokens = Tokens(store, executor=api_threads, clock=self.clock)
-        open_sink = self._open_sink(store, executor, tokens, sock)
-        node = self._node(store, executor, emit, open_sink)
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
+        routing = self._routing(ground, sock, deliveries)
+        tokens = Tokens(store, executor=api_threads, clock=self.clock)
+        queue = store if routing is None else RungQueue(store, routing.ring)
+        open_sink = self._open_sink(store, queue, executor, tokens, sock)
+        node = self._node(store, executor, emit, open_sink)
         processor = Processor(ground, open_sink, tokens)
         client = Client(store, actor="api", clock=self.clock)
         app = make_app(
@@ -125,7 +135,7 @@ class App:
             clock=self.clock,
             rng=Random(),  # noqa: S311 - spreads retries
             version=__version__,
-            pages=[*pages(), *dispatch_routes(processor)],
+            pages=[*pages(), *dispatch_routes(processor), *_ways_in(routing)],
         )
         self._listen_for_signals()
         http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
@@ -143,31 +153,48 @@ class App:
                 )
             )
             tasks.create_task(keep_telling(story, http_over))
-            threading.Thread(
-                target=hear,
-                args=(store, asyncio.get_running_loop(), node.wake, self.stop),
-                name="penstock-wakeups",
-                daemon=True,
-            ).start()
+            hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
+            threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             if self.companion is not None:
                 tasks.create_task(self.companion(store, api_threads, self.stop, http_over))
             self.started(url_of(sock))
-            await node.run()
+            async with asyncio.TaskGroup() as engines:
+                engines.create_task(node.run())
+                if routing is not None:
+                    engines.create_task(routing.router.run())
             http_over.set()
 
+    def _routing(self, ground: Ground, sock: socket.socket, deliveries: Deliveries) -> Routing | None:
+        if not self.routes:
+            return None
+        routing = make_routing(
+            self.settings,
+            ground,
+            endpoint=self._endpoint(sock),
+            own_listeners=[sock.getsockname()[:2]],
+            grace=self.grace,
+            stop=self.stop,
+            hurry=self.hurry,
+        )
+        deliveries.watch(lambda: routing.router.held)
+        return routing
+
+    def _endpoint(self, sock: socket.socket) -> str:
+        return str(self.settings["router.processing_endpoint"] or f"{url_of(sock)}{PROCESS}")
+
     def _open_sink(
-        self, store: Store, executor: ThreadExecutor, tokens: Tokens, sock: socket.socket
+        self, store: Store, queue: Queue, executor: ThreadExecutor, tokens: Tokens, sock: socket.socket
     ) -> OpenSink:
         networks = self.settings["http.allow_networks"]
         return make_open(
             self.settings.sinks(),
             executor=executor,
             clock=self.clock,
-            queue=store,
+            queue=queue,
             secrets=store,
             allow_networks=networks if isinstance(networks, tuple) else (),
             own_listeners=[sock.getsockname()[:2]],
-            endpoint=str(self.settings["router.processing_endpoint"] or f"{url_of(sock)}{PROCESS}"),
+            endpoint=self._endpoint(sock),
             default_pool=str(self.settings["router.default_pool"]),
             sign=tokens.sign,
             stream=sys.stdout,
@@ -248,6 +275,10 @@ class App:
                     _LOG.critical("%s for %s: giving up, to be started again", what, self.wedged_after)
                     os._exit(WEDGED)
             seen = pulses
+
+
+def _ways_in(routing: Routing | None) -> list[HTTPRouteHandler]:
+    return [] if routing is None else message_routes(routing.posted)
 
 
 def hear(

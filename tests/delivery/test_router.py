@@ -177,6 +177,25 @@ async def test_only_the_processing_endpoint_may_be_anywhere(bed: Bed) -> None:
     assert len(hook.requests) == 1
 
 
+async def test_what_leads_to_a_node_that_is_gone_is_brought_to_another(bed: Bed) -> None:
+    async with receiver() as gone:
+        left = pointer(f"{gone.url}/process")
+    refuses = Answer(status=401)
+    answers = iter([Answer(), refuses])
+    async with receiver(answer=lambda _: next(answers)) as hook:
+        mediator = Mediator(f"{hook.url}/process", clock=bed.clock, allow_networks=LOOPBACK)
+        taken, refused = [await mediator.call(read_pointer(left.body)) for _ in range(2)]
+        elsewhere = await mediator.call(read_pointer(pointer(f"{gone.url}/other").body))
+        await mediator.close()
+
+    assert [type(reply.message).__name__ for reply in (taken, refused, elsewhere)] == [
+        "Accepted",
+        "TryAgain",
+        "TryAgain",
+    ]
+    assert [request.headers["authorization"] for request in hook.requests] == ["Bearer token1"] * 2
+
+
 async def test_messages_of_a_group_go_one_at_a_time_in_order(bed: Bed) -> None:
     async with receiver() as hook:
         bed.store.push(QUEUE, [pointer(hook.url, n, messageGroupId=f"g{n % 3}") for n in range(30)])

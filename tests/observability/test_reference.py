@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
 from penstock.observability.metrics import Metrics
 from penstock.ports.flow import Scouted
@@ -18,7 +19,7 @@ SUFFIX = {"counter": "_total", "info": "_info"}
 def test_every_series_is_on_its_page_with_its_labels() -> None:
     now = datetime(2026, 11, 15, tzinfo=UTC)
     registry = CollectorRegistry()
-    metrics = Metrics(registry, version="1")
+    metrics, deliveries = Metrics(registry, version="1"), Deliveries(registry)
     registry.register(
         Depths(dict, lambda: Scouted(now, {}), now=lambda: now, monotonic=lambda: 0.0),
     )
@@ -26,7 +27,7 @@ def test_every_series_is_on_its_page_with_its_labels() -> None:
     listed = {name: re.findall(r"`(\w+)`", labels) for name, labels in ROW.findall(PAGE.read_text())}
 
     assert set(listed) == there
-    for metric in vars(metrics).values():
+    for metric in [*vars(metrics).values(), *vars(deliveries).values()]:
         labels = getattr(metric, "_labelnames", None)
         if labels:
             name = metric._name + SUFFIX.get(metric._type, "")

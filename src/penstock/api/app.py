@@ -63,6 +63,23 @@ def make_app(
     )
 
 
+def make_router_app(
+    client: Client,
+    *,
+    executor: Executor,
+    health: Health,
+    metrics: CollectorRegistry,
+    live: Live,
+    clock: Clock,
+    routes: Sequence[HTTPRouteHandler],
+    hosts: Collection[str] = (),
+) -> ASGIApp:
+    """Return the application of a process that only routes: its own routes, health and metrics."""
+    desk = Desk(client, executor)
+    readiness = Readiness(desk, health, clock.monotonic)
+    return _served([*routes, *health_routes(desk, readiness, live=live, metrics=metrics)], hosts=hosts)
+
+
 def make_metrics_app(
     client: Client, *, executor: Executor, metrics: CollectorRegistry, hosts: Collection[str] = ()
 ) -> ASGIApp:

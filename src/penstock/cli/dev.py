@@ -80,7 +80,7 @@ def _serve(url: str, settings: Settings, *, demo: bool) -> None:
     if not settings["http.allow_networks"]:
         settings.values["http.allow_networks"] = Value(LOOPBACK, "penstock dev")
     configure_logs(settings)
-    app = App(settings, url, str(settings["host"]), int(str(settings["port"])))
+    app = App(settings, url, str(settings["host"]), int(str(settings["port"])), routes=True)
     app.started = lambda address: click.echo(f"  page   {address}   (Ctrl-C stops)\n")
     if demo:
         from penstock.cli.demo import demonstrate  # noqa: PLC0415

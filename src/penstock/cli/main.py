@@ -29,12 +29,16 @@ COMMANDS: Mapping[str, Entry] = {
     "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
     "groups": Entry("penstock.cli.groups:groups", "Look at ordered groups, and help those that are stuck."),
     "jobs": Entry("penstock.cli.jobs:jobs", "List jobs, look at one, and act on it."),
+    "keys": Entry(
+        "penstock.cli.keys:keys", "Look at the keys that sign webhooks and tokens, and replace them."
+    ),
     "lanes": Entry("penstock.cli.lanes:lanes", "Look at lanes, change, pause, and apply them from a file."),
     "listen": Entry("penstock.cli.listen:listen", "Receive what is sent to http targets, and show it."),
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
     "pause-all": Entry("penstock.cli.pause_all:pause_all", "Stop sending from every lane."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "resume-all": Entry("penstock.cli.pause_all:resume_all", "Let every lane go on."),
+    "router": Entry("penstock.cli.router:router", "Bring queued messages to their processing endpoint."),
     "serve": Entry("penstock.cli.serve:serve", "Dispatch jobs: one node of as many as you like."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
     "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),

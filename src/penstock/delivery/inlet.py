@@ -94,8 +94,7 @@ class Inlet:
 
     async def keep(self, over: asyncio.Event) -> None:
         """Keep what is held hidden, three times as often as needed, until it is over."""
-        every = self.source.visibility.total_seconds() / 3
-        while not await wait_for(over, every):
+        while not await wait_for(over, self.source.visibility.total_seconds() / 3):
             mine = [held for held in self.held.values() if not (held.lost or held.ending)]
             if mine:
                 await self._extend(mine)

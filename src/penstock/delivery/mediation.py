@@ -57,19 +57,36 @@ class Mediator:
         self._others = self._connections(guard, context)
 
     async def call(self, pointer: Pointer) -> Reply:
-        """Ask the target to process the message; the caller limits the time."""
+        """Ask the target to process the message; the caller limits the time.
+
+        A node that is gone cannot process what it wrote, but any other node of its store can: what leads to
+        the processing endpoint of a node that is not there is brought to ours, unless ours wants none of it.
+        """
         try:
             url = target_url(pointer.target)
         except Unwritable as error:
             return _same(Rejected(str(error)))
+        try:
+            return await self._post(url, pointer)
+        except aiohttp.ClientConnectorError as error:
+            ours, reply = self._endpoint, _same(failure(url, error))
+            gone = not isinstance(reply.message, Rejected)
+            if not gone or ours is None or url == ours or url.path != ours.path:
+                return reply
+            try:
+                other = await self._post(ours, pointer)
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                return reply
+            return reply if isinstance(other.message, Rejected) else other
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            return _same(failure(url, error))
+
+    async def _post(self, url: URL, pointer: Pointer) -> Reply:
         session = self._own if url == self._endpoint else self._others
         headers = {"Authorization": f"Bearer {pointer.token}", "User-Agent": f"Penstock/{__version__}"}
         body = {"messageId": pointer.id}
-        try:
-            async with session.post(url, json=body, headers=headers, allow_redirects=False) as answer:
-                return await self._reply(answer)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            return _same(failure(url, error))
+        async with session.post(url, json=body, headers=headers, allow_redirects=False) as answer:
+            return await self._reply(answer)
 
     async def close(self) -> None:
         """Close the kept connections."""

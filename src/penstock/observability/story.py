@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any, Final
 
 from penstock.domain.durations import format_duration
+from penstock.observability.deliveries import delivery_line
 from penstock.observability.logs import FIELDS
 from penstock.observability.words import SENT, spelled
 from penstock.ports.events import (
@@ -29,10 +30,13 @@ from penstock.ports.events import (
     LeaseLost,
     NodeStarted,
     NodeStopped,
+    Processed,
     Recovered,
     ReturnedJobs,
+    Routed,
     SettledBatch,
     SinkFailed,
+    SourceFailed,
     StoreBack,
     StoreFailed,
     TargetChanged,
@@ -81,6 +85,8 @@ class Story:
                 self._say(logging.WARNING, _obituary(event), event)
             case LaneFailed() | LeaseLost() | SinkFailed() | StoreFailed() | TargetChanged() | Recovered():
                 self._trouble(event)
+            case Processed() | Routed() | SourceFailed():
+                self._say(*delivery_line(event), event)
             case _:
                 self._say(logging.INFO, _news(event), event)
 

@@ -23,5 +23,8 @@ class Secrets(Protocol):
     def secrets(self, name: str) -> list[Secret]:
         """Return the keys of that name, the one that signs first."""
 
-    def add_secret(self, name: str, kid: str, secret: str, *, actor: str) -> None:
+    def add_secret(self, name: str, kid: str, secret: str, *, actor: str, reason: str | None = None) -> None:
         """Add a key, which signs from now on, and retire the others; audited, without the key."""
+
+    def show_secret(self, name: str, kid: str, *, actor: str, reason: str) -> Secret:
+        """Return one key to be read by a person; audited, without the key. Raise NotFound."""

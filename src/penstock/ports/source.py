@@ -45,7 +45,10 @@ class Source(Protocol):
     """
 
     name: str
-    visibility: timedelta
+
+    @property
+    def visibility(self) -> timedelta:
+        """How long a received message stays hidden."""
 
     async def receive(self, limit: int) -> Sequence[Incoming]:
         """Return at most so many messages, in the order of their queues; after a second at the latest."""

@@ -75,8 +75,8 @@ def _queue(envelope: Envelope) -> str:
 
 
 async def open_embedded(options: Options, supplies: Supplies) -> EmbeddedSink:
-    """Open the store's own queues."""
-    known_only(options)
+    """Open the store's own queues; `visibility` is for whoever receives from them."""
+    known_only(options, "visibility")
     if supplies.queue is None:
         raise InvalidSetting("kind", "this process has no store with queues: use another sink")
     writer = supplies.writer("embedded", format=EmbeddedSink.format)

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final, cast
 
+from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
 from penstock.ports.queue import Delivery, Message, Queue
 from penstock.ports.source import Incoming, Options, Supplies
 
 VISIBILITY: Final = timedelta(seconds=30)
+SHORTEST_VISIBILITY: Final = timedelta(seconds=1)
 SHORTEST_S: Final = 0.02
 LONGEST_S: Final = 0.5
 DEAD: Final = "/dead"  # no lane can be named so
@@ -114,17 +116,57 @@ class EmbeddedSource:
             self._pause = min(self._pause * 2, LONGEST_S)
 
 
+class RungQueue:
+    """Queues of a store that ring a bell when something was put in: for sinks of the same process.
+
+    `push` is called in a thread, so the bell is rung on the loop that made this.
+    """
+
+    def __init__(self, queue: Queue, ring: Callable[[], None]) -> None:
+        self._queue = queue
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self.receive, self.ack, self.nack, self.queued = queue.receive, queue.ack, queue.nack, queue.queued
+
+    def push(self, queue: str, messages: Sequence[Message]) -> list[int | None]:
+        """Append messages, and ring."""
+        numbers = self._queue.push(queue, messages)
+        self._loop.call_soon_threadsafe(self._ring)
+        return numbers
+
+
 def _deliveries(messages: Sequence[Incoming]) -> list[Delivery]:
     return [cast("Delivery", message.handle) for message in messages]
 
 
 async def open_embedded(options: Options, supplies: Supplies) -> EmbeddedSource:
     """Open the store's own queues."""
+    return embedded_source(options, supplies)
+
+
+def embedded_source(options: Options, supplies: Supplies) -> EmbeddedSource:
+    """Return a source on the store's own queues; `visibility` is the only option."""
     for name in options:
-        if name != "kind":
-            raise InvalidSetting(name, "the store's own queues have no options")
+        if name not in {"kind", "visibility"}:
+            raise InvalidSetting(name, "the store's own queues have no such option: there is visibility")
     if supplies.queue is None:
         raise InvalidSetting("kind", "this process has no store with queues: use another source")
     return EmbeddedSource(
-        supplies.queue, queues=supplies.queues, executor=supplies.executor, name=supplies.name
+        supplies.queue,
+        queues=supplies.queues,
+        executor=supplies.executor,
+        name=supplies.name,
+        visibility=_visibility(options.get("visibility")),
     )
+
+
+def _visibility(value: object) -> timedelta:
+    if value is None:
+        return VISIBILITY
+    try:
+        found = parse_duration(value)
+    except BadDuration as error:
+        raise InvalidSetting("visibility", str(error)) from None
+    if found < SHORTEST_VISIBILITY:
+        raise InvalidSetting("visibility", "is too short to keep messages hidden: give it a second at least")
+    return found

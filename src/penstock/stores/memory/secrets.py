@@ -7,7 +7,7 @@ from threading import RLock
 
 from penstock.domain.job import Audit
 from penstock.domain.secrets import FIRST, NAMES, new_secret
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, NotFound
 from penstock.ports.secrets import Secret
 from penstock.stores.memory.tables import Tables
 
@@ -29,7 +29,7 @@ class SecretsPart:
             newest_first = [secret for secret in reversed(self._tables.secrets) if secret.name == name]
             return sorted(newest_first, key=lambda secret: secret.retired_at is not None)
 
-    def add_secret(self, name: str, kid: str, secret: str, *, actor: str) -> None:
+    def add_secret(self, name: str, kid: str, secret: str, *, actor: str, reason: str | None = None) -> None:
         """Add a key and retire the others."""
         with self._lock:
             now, keys = self.now(), self._tables.secrets
@@ -40,8 +40,20 @@ class SecretsPart:
                 key._replace(retired_at=key.retired_at or now) if key.name == name else key for key in keys
             ]
             keys.append(Secret(name, kid, secret, now))
-            said = json.dumps({"name": name, "kid": kid})
-            self._tables.audit.append(Audit(now, None, None, actor, "secret.add", None, said, None))
+            self._note("secret.add", name, kid, actor=actor, reason=reason)
+
+    def show_secret(self, name: str, kid: str, *, actor: str, reason: str) -> Secret:
+        """Return one key, and note who asked for it."""
+        with self._lock:
+            for key in self._tables.secrets:
+                if (key.name, key.kid) == (name, kid):
+                    self._note("secret.show", name, kid, actor=actor, reason=reason)
+                    return key
+        raise NotFound("key", f"{name}/{kid}")
+
+    def _note(self, action: str, name: str, kid: str, *, actor: str, reason: str | None) -> None:
+        said = json.dumps({"name": name, "kid": kid})
+        self._tables.audit.append(Audit(self.now(), None, None, actor, action, None, said, reason))
 
     def make_secrets(self) -> None:
         """Make the keys that nobody has made yet."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from penstock.domain.job import Audit
 from penstock.domain.secrets import FIRST, NAMES, new_secret
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, NotFound
 from penstock.ports.secrets import Secret
 from penstock.stores.sql.database import Database, Row, Tx
 from penstock.stores.sql.rows import AUDIT_COLUMNS
@@ -36,9 +36,13 @@ class SecretsPart:
         rows.sort(key=lambda secret: (secret.created_at, secret.kid), reverse=True)
         return sorted(rows, key=lambda secret: secret.retired_at is not None)
 
-    def add_secret(self, name: str, kid: str, secret: str, *, actor: str) -> None:
+    def add_secret(self, name: str, kid: str, secret: str, *, actor: str, reason: str | None = None) -> None:
         """Add a key and retire the others."""
-        self.db.write(lambda tx: _add(tx, name, kid, secret, actor=actor))
+        self.db.write(lambda tx: _add(tx, name, kid, secret, actor=actor, reason=reason))
+
+    def show_secret(self, name: str, kid: str, *, actor: str, reason: str) -> Secret:
+        """Return one key, and note who asked for it."""
+        return self.db.write(lambda tx: _show(tx, name, kid, actor=actor, reason=reason))
 
     def make_secrets(self) -> None:
         """Make the keys that nobody has made yet."""
@@ -55,11 +59,22 @@ def _secret(tx: Tx, row: Row) -> Secret:
     return Secret(name, kid, secret, at, tx.time(retired_at))
 
 
-def _add(tx: Tx, name: str, kid: str, secret: str, *, actor: str) -> None:
+def _add(tx: Tx, name: str, kid: str, secret: str, *, actor: str, reason: str | None) -> None:
     tx.fetch(LOCK, name=name)
     if not tx.execute(ADD, name=name, kid=kid, secret=secret):
         raise InvalidSetting("kid", f'there is a key "{kid}" of {name} already: choose another name for it')
     tx.execute(RETIRE, name=name, kid=kid)
+    _note(tx, "secret.add", name, kid, actor=actor, reason=reason)
+
+
+def _show(tx: Tx, name: str, kid: str, *, actor: str, reason: str) -> Secret:
+    for secret in (_secret(tx, row) for row in tx.fetch(ALL, name=name)):
+        if secret.kid == kid:
+            _note(tx, "secret.show", name, kid, actor=actor, reason=reason)
+            return secret
+    raise NotFound("key", f"{name}/{kid}")
+
+
+def _note(tx: Tx, action: str, name: str, kid: str, *, actor: str, reason: str | None) -> None:
     said = json.dumps({"name": name, "kid": kid})
-    note = Audit(tx.now, None, None, actor, "secret.add", None, said, None)
-    tx.insert("audit", AUDIT_COLUMNS, [note])
+    tx.insert("audit", AUDIT_COLUMNS, [Audit(tx.now, None, None, actor, action, None, said, reason)])

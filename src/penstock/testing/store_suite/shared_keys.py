@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, NotFound
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import together
 
@@ -81,3 +81,15 @@ class SecretTests:
         assert (entry.actor, entry.after) == ("ops", '{"name": "token", "kid": "k2"}')
         assert "hush" not in repr(store.audit_log())
         assert "hush" not in repr(store.secrets("token"))
+
+    def test_who_sees_a_key_is_noted_with_the_reason(self, store: Store) -> None:
+        """Reading one for a person leaves a trace, without the key."""
+        store.add_secret("webhook", "k2", "hush", actor="ops", reason="yearly")
+
+        assert store.show_secret("webhook", "k2", actor="ann", reason="new receiver").secret == "hush"  # noqa: S105
+        with pytest.raises(NotFound):
+            store.show_secret("webhook", "k9", actor="ann", reason="lost")
+        shown, added = store.audit_log().entries[:2]
+        assert (shown.action, shown.actor, shown.reason) == ("secret.show", "ann", "new receiver")
+        assert (added.action, added.reason) == ("secret.add", "yearly")
+        assert "hush" not in f"{shown}{added}"
