@@ -89,15 +89,18 @@ class Network:
                 side.transport.abort()
 
     async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        try:
             while data := await reader.read(PIECE):
                 writer.write(data)
                 await writer.drain()
                 self.sent.set()
+        except ConnectionError:
+            writer.transport.abort()
+        else:
             _say_goodbye(writer)
 
     async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        try:
             while data := await reader.read(PIECE):
                 await self._flows.wait()
                 if self._loses:
@@ -105,12 +108,16 @@ class Network:
                     return
                 writer.write(self.rewrite(data))
                 await writer.drain()
+        except ConnectionError:
+            writer.transport.abort()
+        else:
             _say_goodbye(writer)
 
 
 def _say_goodbye(writer: asyncio.StreamWriter) -> None:
     if not writer.is_closing() and writer.can_write_eof():
-        writer.write_eof()
+        with suppress(OSError):
+            writer.write_eof()
 
 
 @asynccontextmanager
@@ -139,6 +146,8 @@ async def answers_lost(net: Network) -> AsyncIterator[None]:
 async def cut_off(net: Network) -> AsyncIterator[None]:
     """Nobody gets through during this call; afterwards everybody does."""
     await net.go_down()
+    with suppress(OSError):  # by the time it is refused everybody has heard that connections broke
+        await asyncio.open_connection("127.0.0.1", net.port)
     try:
         yield
     finally:

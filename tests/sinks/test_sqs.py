@@ -1,6 +1,5 @@
 """Amazon SQS, standard and FIFO queues, on moto's server."""
 
-import io
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -12,10 +11,8 @@ import pytest
 
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
 from penstock.domain.states import Reason
-from penstock.errors import InvalidSetting
-from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
-from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable, Supplies
+from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable
 from penstock.sinks.sqs import group_id, open_sqs
 from penstock.sinks.waves import PAUSE
 from penstock.testing.receiver import Answer, Request, receiver
@@ -23,15 +20,10 @@ from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import Sqs
 from tests.sinks.carrier import Carrier, messages
 from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.sinks.opening import complaint, opened, supplies
 
 NAMES = count()
 KEYS = {"access_key": "test", "secret_key": "test", "region": "eu-central-1"}
-
-
-def supplies(executor: ThreadExecutor) -> Supplies:
-    return Supplies(
-        executor=executor, clock=SystemClock(), stream=io.StringIO(), endpoint="http://node/process"
-    )
 
 
 class Bed:
@@ -150,17 +142,8 @@ def envelope(number: int = 1, *, group: str | None = "g", send: int = 1, **more:
     return Envelope(f"01SQS{number:021}", send, "orders", 1, group=group, sequence=number, **facts)
 
 
-@asynccontextmanager
-async def opened(bed: Bed, **options: str | bool) -> AsyncIterator[Sink]:
-    sink = await bed.open(**options)
-    try:
-        yield sink
-    finally:
-        await sink.close()
-
-
 async def test_a_pointer_is_sent_to_the_lanes_queue_by_name_with_group_and_dedup_id(fifo: Bed) -> None:
-    async with opened(fifo) as sink:
+    async with opened(fifo.open()) as sink:
         [receipt] = await sink.send([envelope(queue=fifo.queue)])
         [came] = await fifo.messages(1)
 
@@ -185,7 +168,7 @@ async def test_a_pointer_is_sent_to_the_lanes_queue_by_name_with_group_and_dedup
 
 async def test_messages_without_an_order_are_groups_of_their_own(fifo: Bed) -> None:
     label = envelope(1, queue=fifo.queue, mode="immediate")
-    async with opened(fifo, queue=fifo.queue) as sink:
+    async with opened(fifo.open(queue=fifo.queue)) as sink:
         await sink.send([label, envelope(2, group=None), envelope(3)])
         came = await fifo.messages(3)
 
@@ -201,19 +184,19 @@ def test_a_group_that_sqs_would_refuse_is_hashed() -> None:
 
 
 async def test_it_says_what_it_keeps(fifo: Bed, standard: Bed) -> None:
-    async with opened(fifo) as sink:
+    async with opened(fifo.open()) as sink:
         assert (sink.keeps_order, sink.max_batch) == (True, 10)
         assert await sink.probe([envelope()]) == [Probed(UNKNOWN)]
-    async with opened(standard) as sink:
+    async with opened(standard.open()) as sink:
         assert not sink.keeps_order
-    async with opened(standard, fifo=False, queue=standard.queue) as sink:
+    async with opened(standard.open(fifo=False, queue=standard.queue)) as sink:
         assert not sink.keeps_order
 
 
 async def test_a_retry_is_delivered_and_a_re_send_after_a_crash_is_not(fifo: Bed) -> None:
     """SQS knows a send for five minutes; a retry comes a minute later, as a send of its own."""
     first = envelope(queue=fifo.queue)
-    async with opened(fifo) as sink:
+    async with opened(fifo.open()) as sink:
         receipts = [
             *await sink.send([first]),
             *await sink.send([first]),
@@ -230,7 +213,7 @@ async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(standard:
     large = envelope(7, group=None, payload='"' + "ü" * 131_072 + '"')
     unfit = envelope(8, group=None, payload='"\ufffe"')
     batch = [e._replace(queue=standard.queue, format="payload") for e in [*good, large, unfit]]
-    async with opened(standard) as sink:
+    async with opened(standard.open()) as sink:
         receipts = await sink.send(batch)
         came = await standard.messages(6)
 
@@ -243,7 +226,7 @@ async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(standard:
 
 
 async def test_a_queue_that_is_missing_costs_no_attempt(standard: Bed) -> None:
-    async with opened(standard) as sink:
+    async with opened(standard.open()) as sink:
         with pytest.raises(SinkUnavailable, match='there is no queue "nowhere": create it'):
             await sink.send([envelope(queue="nowhere")])
         missing, there = await sink.send(
@@ -254,14 +237,14 @@ async def test_a_queue_that_is_missing_costs_no_attempt(standard: Bed) -> None:
 
 
 async def test_a_standard_queue_is_refused_where_order_was_promised(fifo: Bed, standard: Bed) -> None:
-    async with opened(fifo) as sink:
+    async with opened(fifo.open()) as sink:
         with pytest.raises(SinkUnavailable, match="is not FIFO"):
             await sink.send([envelope(queue=standard.queue)])
 
 
 async def test_through_cuts_nothing_is_lost_and_a_fifo_queue_has_nothing_twice(either: Bed) -> None:
     given = messages(8, 6, queue=either.queue)
-    async with opened(either) as sink:
+    async with opened(either.open()) as sink:
         carrier = Carrier(sink)
         troubles = [answers_lost(either.net), cut_off(either.net), cut_meanwhile(either.net)]
         await carrier.carry(given, dict(zip((2, 4, 6), troubles, strict=True)))
@@ -396,12 +379,6 @@ async def test_a_refusal_for_no_fault_of_a_message_says_what_to_do(
         await answered(executor, code, status)
 
 
-async def opening(executor: ThreadExecutor, **options: str | bool) -> str:
-    with pytest.raises((SinkUnavailable, InvalidSetting)) as caught:
-        await open_sqs(options, supplies(executor))
-    return str(caught.value)
-
-
 async def test_what_is_wrong_is_said_when_it_is_opened(
     executor: ThreadExecutor, sqs_server: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,13 +389,13 @@ async def test_what_is_wrong_is_said_when_it_is_opened(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     url = sqs_server.url
 
-    assert "write region" in await opening(executor)
-    assert "no credentials" in await opening(executor, url=url)
-    assert "cannot be reached" in await opening(executor, url="http://127.0.0.1:1", **KEYS)
-    assert 'there is no queue "gone"' in await opening(executor, url=url, queue="gone", **KEYS)
-    assert "url: " in await opening(executor, url="nonsense", **KEYS)
-    assert "did you mean queue" in await opening(executor, url=url, queu="x")
-    assert "max_message" in await opening(executor, url=url, max_message="big")
-    assert "fifo: 'yes' is neither true nor false" in await opening(executor, url=url, fifo="yes")
+    assert "write region" in await complaint(open_sqs, executor)
+    assert "no credentials" in await complaint(open_sqs, executor, url=url)
+    assert "cannot be reached" in await complaint(open_sqs, executor, url="http://127.0.0.1:1", **KEYS)
+    assert 'there is no queue "gone"' in await complaint(open_sqs, executor, url=url, queue="gone", **KEYS)
+    assert "url: " in await complaint(open_sqs, executor, url="nonsense", **KEYS)
+    assert "did you mean queue" in await complaint(open_sqs, executor, url=url, queu="x")
+    assert "max_message" in await complaint(open_sqs, executor, url=url, max_message="big")
+    assert "fifo: 'yes' is neither true nor false" in await complaint(open_sqs, executor, url=url, fifo="yes")
     async with receiver(answer=refusal("InvalidClientTokenId", 403)) as received:
-        assert "check access_key" in await opening(executor, url=received.url, **KEYS)
+        assert "check access_key" in await complaint(open_sqs, executor, url=received.url, **KEYS)

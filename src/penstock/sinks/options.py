@@ -1,5 +1,6 @@
 """What `[sinks.NAME]` says, read by the kind it names; a mistake is an InvalidSetting."""
 
+import ssl
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -82,3 +83,11 @@ def one_of(options: Options, name: str, words: Sequence[str], default: str) -> s
     if value not in words:
         raise InvalidSetting(name, f"{value!r} is none of {', '.join(words)}")
     return str(value)
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """Return what checks a server's certificate, by these authorities or the system's; it reads files."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidSetting("ca_file", f"{ca_file} cannot be read: {error}") from None
