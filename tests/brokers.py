@@ -9,14 +9,15 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.servers import ServerUnavailableError, free_port
 
@@ -39,6 +40,7 @@ class Broker:
         self.port = free_port()
         self.home = Path(tempfile.mkdtemp(prefix=f"penstock-{self.name}-"))
         self._process: subprocess.Popen[bytes] | None = None
+        self._spawned: list[subprocess.Popen[bytes]] = []
         self._janitor = subprocess.Popen(
             ["sh", "-c", JANITOR, "janitor", self.home], stdin=subprocess.PIPE, start_new_session=True
         )
@@ -83,8 +85,8 @@ class Broker:
 
     def close(self) -> None:
         self._janitor.communicate()
-        if self._process is not None:
-            self._process.wait()
+        for process in self._spawned:
+            process.wait()
 
     def log(self) -> str:
         return (self.home / "log").read_text(encoding="utf-8", errors="replace")
@@ -100,6 +102,7 @@ class Broker:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._spawned.append(process)
         assert self._janitor.stdin is not None
         self._janitor.stdin.write(b"%d\n" % process.pid)
         self._janitor.stdin.flush()
@@ -208,6 +211,19 @@ class RabbitMq(Broker):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1",
         }
 
+    def control(self, *words: str) -> None:
+        """Run rabbitmqctl, which takes seconds."""
+        command = [
+            self.program.with_name("rabbitmqctl"),
+            "-n",
+            self.environment()["RABBITMQ_NODENAME"],
+            *words,
+        ]
+        environment = os.environ | {"HOME": str(self.home)} | dict(self.environment())
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"rabbitmqctl {' '.join(words)}: {done.stdout}{done.stderr}")
+
 
 class ActiveMq(Broker):
     """ActiveMQ Classic as Debian has it, speaking STOMP; messages survive a crash."""
@@ -235,3 +251,35 @@ class ActiveMq(Broker):
             *("org.apache.activemq.console.Main", "start"),
             f"broker:(stomp://127.0.0.1:{self.port})?useJmx=false&dataDirectory={self.home / 'data'}",
         ]
+
+
+class Kafka:
+    """A broker inside librdkafka, or a real one where KAFKA_BOOTSTRAP names one on this machine."""
+
+    def __init__(self) -> None:
+        given = os.environ.get("KAFKA_BOOTSTRAP")
+        self._cluster: Any = None
+        if given is not None:
+            self.port = int(given.rpartition(":")[2])
+            return
+        try:
+            from confluent_kafka import Producer  # noqa: PLC0415 - only where it is installed
+        except ImportError as error:
+            raise ServerUnavailableError(
+                f"Kafka: confluent-kafka is not installed (make setup): {error}"
+            ) from None
+        self._cluster = Producer(
+            {"bootstrap.servers": "ignored", "test.mock.num.brokers": 1, "log_level": 0}, logger=None
+        )
+        [broker] = self._cluster.list_topics(timeout=10).brokers.values()
+        self.port = broker.port
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it recognises what an idempotent producer repeats; the one in librdkafka does not."""
+        return self._cluster is None
+
+    def rewrite(self, ours: int) -> Callable[[bytes], bytes]:
+        """Have its answers lead to our port: brokers tell clients where to connect."""
+        theirs, instead = (b"127.0.0.1" + struct.pack(">i", port) for port in (self.port, ours))
+        return lambda data: data.replace(theirs, instead)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.brokers import ActiveMq, Broker, RabbitMq, Redis, Sqs
+from tests.brokers import ActiveMq, Broker, Kafka, RabbitMq, Redis, Sqs
 from tests.servers import Server, ServerUnavailableError, missing, running_server
 
 PgServer = Callable[[int], Server]
@@ -61,6 +61,15 @@ def pg18_dsn(pg_server: PgServer) -> Iterator[str]:
 def sqs_server() -> Iterator[Sqs]:
     """Amazon SQS, shared by the session: make queues of your own."""
     yield from running(Sqs)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Kafka:
+    """Kafka, shared by the session: use topics of your own."""
+    try:
+        return Kafka()
+    except ServerUnavailableError as error:
+        missing(str(error))
 
 
 @pytest.fixture(scope="session")
