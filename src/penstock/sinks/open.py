@@ -22,12 +22,17 @@ from penstock.ports.sink import OpenKind, OpenSink, Options, Sink, SinkUnavailab
 
 GROUP: Final = "penstock.sinks"
 KINDS: Final[Mapping[str, str]] = {
+    "activemq": "penstock.sinks.activemq:open_activemq",
     "console": "penstock.sinks.console:open_console",
     "embedded": "penstock.sinks.embedded:open_embedded",
     "http": "penstock.sinks.http:open_http",
+    "kafka": "penstock.sinks.kafka:open_kafka",
+    "rabbitmq": "penstock.sinks.rabbitmq:open_rabbitmq",
+    "redis": "penstock.sinks.redis:open_redis",
+    "router": "penstock.sinks.router:open_router",
     "sqs": "penstock.sinks.sqs:open_sqs",
 }
-LATER: Final = ("router", "kafka", "redis", "rabbitmq", "activemq", "temporal", "step")
+LATER: Final = ("temporal", "step")
 # What to install for a kind whose driver is missing; a kind without one needs nothing more.
 EXTRAS: Final = frozenset({"sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal"})
 _FILE: Final = "_FILE"

@@ -1,0 +1,327 @@
+"""Sink `activemq`: sends each message over STOMP, persistent, and waits for the broker's receipt.
+
+The group is the JMSXGroupID, so that ActiveMQ gives a group to one consumer at a time. ActiveMQ does not
+remember what it took: a send whose receipt was lost is sent again. The driver blocks, so it has a thread of
+its own, and another reads what the broker says.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import stomp
+from stomp.exception import StompException
+
+from penstock.domain.bodies import Writer
+from penstock.domain.envelopes import Envelope, Unwritable
+from penstock.domain.headers import OWN_PREFIX, message_headers
+from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
+from penstock.domain.texts import shown
+from penstock.errors import InvalidSetting
+from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
+from penstock.sinks.options import known_only, required, size, text
+from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+
+MAX_MESSAGE: Final = 16 * 1024 * 1024
+MAX_HEADER: Final = 8 * 1024  # the broker hangs up over a line of more than ten
+CONNECT_TIMEOUT: Final = timedelta(seconds=10)
+HEARTBEATS_MS: Final = (10_000, 10_000)
+_SAID: Final = 300
+_FAILED: Final = (StompException, OSError, TimeoutError)
+_FULL: Final = ("ResourceAllocationException", "Usage Manager", "memory limit", "store is Full")
+_FORBIDDEN: Final = ("SecurityException", "not authorized", "is not authorized")
+# What STOMP and ActiveMQ themselves understand is not for a job's headers to say.
+_RESERVED: Final = frozenset(
+    {
+        *("ack", "content-length", "content-type", "correlation-id", "destination", "expires", "id"),
+        *("message-id", "persistent", "priority", "receipt", "redelivered", "reply-to", "selector"),
+        *("subscription", "timestamp", "transaction", "transformation", "type"),
+    }
+)
+_RESERVED_BEGINNINGS: Final = ("amq", "jms", "_amq")
+T = TypeVar("T")
+
+
+class Frame(NamedTuple):
+    """One SEND."""
+
+    destination: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Place(NamedTuple):
+    """Where the broker is and who we are to it."""
+
+    host: str
+    port: int
+    tls: bool
+    ca_file: str | None
+    username: str | None
+    password: str | None
+
+
+class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no types
+    """One connection, and who waits for which receipt. The reading thread calls `on_…`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._numbers = count(1)
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self.connected: asyncio.Future[None] = loop.create_future()
+        self.lost = False
+        self.error = "the connection broke"
+
+    def expect(self, destination: str) -> tuple[str, "asyncio.Future[Answer]"]:
+        """Return the name of a receipt for a message to there, and what will be known of it."""
+        name = f"{next(self._numbers)} {destination}"
+        self._waiting[name] = self._loop.create_future()
+        return name, self._waiting[name]
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Expect receipts no more."""
+        for name in names:
+            self._waiting.pop(name, None)
+
+    def on_connected(self, _: Any) -> None:  # noqa: ANN401 - stomp's own frame
+        """The broker let us in."""
+        self._tell(self._let_in)
+
+    def on_receipt(self, frame: Any) -> None:  # noqa: ANN401
+        """The broker has a message."""
+        name = frame.headers["receipt-id"]
+        self._tell(lambda: self._answer(name, Accepted(name.partition(" ")[2])))
+
+    def on_error(self, frame: Any) -> None:  # noqa: ANN401
+        """The broker refuses something, perhaps a message, perhaps us; then it may hang up."""
+        said = shown(f"{frame.headers.get('message', '')} {frame.body or ''}", _SAID)
+        name = frame.headers.get("receipt-id")
+        self._tell(lambda: self._refused(name, said))
+
+    def on_disconnected(self) -> None:
+        """The connection is gone."""
+        self._tell(self._lose)
+
+    def _tell(self, call: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(call)
+
+    def _let_in(self) -> None:
+        if not self.connected.done():
+            self.connected.set_result(None)
+
+    def _answer(self, name: str, answer: Answer) -> None:
+        future = self._waiting.pop(name, None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _refused(self, name: str | None, said: str) -> None:
+        self.error = said
+        if name is not None:
+            self._answer(name, _refusal(said))
+
+    def _lose(self) -> None:
+        self.lost = True
+        if not self.connected.done():
+            self.connected.set_exception(ConnectionError(self.error))
+        for name in list(self._waiting):
+            self._answer(name, Unknown(self.error))
+
+
+class ActiveMqSink:
+    """Sends to queues: the lane's `queue`, else the sink's, else one with the lane's name."""
+
+    max_batch = 100
+    keeps_order = True
+    format = "pointer"
+    complete_on = "reported"
+
+    def __init__(
+        self, place: Place, *, writer: Writer, queue: str | None = None, max_message: int = MAX_MESSAGE
+    ) -> None:
+        self._place = place
+        self._writer = writer
+        self._queue = queue
+        self._max_message = max_message
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-activemq")
+        self._connection: Any = None
+        self._session: Session | None = None
+        self._opening = asyncio.Lock()
+
+    async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
+        """Send the batch and wait for every receipt."""
+        return await in_waves(batch, self._frame, self._send)
+
+    async def probe(self, sends: Sequence[Envelope]) -> Sequence[Probed]:
+        """A queue shows a message only to those who take it."""
+        return [Probed(UNKNOWN) for _ in sends]
+
+    async def close(self) -> None:
+        """Say goodbye."""
+        if self._session is not None and not self._session.lost:
+            with suppress(*_FAILED, RuntimeError):
+                await self._run(self._connection.disconnect)
+        self._drop()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def open(self) -> Session:
+        """Return a connection that the broker has accepted, or raise SinkUnavailable."""
+        async with self._opening:
+            if self._session is None or self._session.lost:
+                self._drop()
+                await self._connect()
+            assert self._session is not None  # noqa: S101 - for the type checker
+            return self._session
+
+    async def _connect(self) -> None:
+        place, session = self._place, Session(asyncio.get_running_loop())
+        self._connection = connection = stomp.StompConnection12(
+            [(place.host, place.port)],
+            prefer_localhost=False,
+            try_loopback_connect=False,
+            reconnect_attempts_max=1,
+            reconnect_sleep_initial=0.0,
+            timeout=CONNECT_TIMEOUT.total_seconds(),
+            heartbeats=HEARTBEATS_MS,
+            auto_content_length=True,
+        )
+        connection.set_listener("penstock", session)
+        if place.tls:
+            connection.set_ssl([(place.host, place.port)], ca_certs=place.ca_file)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+                await self._run(lambda: connection.connect(place.username, place.password, wait=False))
+                await session.connected
+        except _FAILED as error:
+            self._drop()
+            said = session.error if session.lost else shown(str(error) or type(error).__name__, _SAID)
+            raise SinkUnavailable(
+                f"ActiveMQ at {place.host}:{place.port} does not let us in: {said}: "
+                "check url, username and password"
+            ) from error
+        except BaseException:
+            self._drop()
+            raise
+        self._session = session
+
+    def _drop(self) -> None:
+        """Break the connection, which ends whoever waits on it; its reading thread tidies up and ends."""
+        connection, self._connection, self._session = self._connection, None, None
+        if connection is not None and connection.transport.socket is not None:
+            with suppress(OSError):
+                connection.transport.socket.shutdown(socket.SHUT_RDWR)
+
+    def _frame(self, envelope: Envelope) -> Frame:
+        body = self._writer.body(envelope)
+        if len(body) > self._max_message:
+            raise TooLarge(len(body), self._max_message)
+        queue = envelope.queue or self._queue or envelope.lane
+        headers = {
+            name: value
+            for name, value in message_headers(envelope, prefix=self._writer.prefix).items()
+            if not _is_reserved(name, self._writer.prefix)
+        }
+        headers |= {"persistent": "true", "content-type": "application/json", "amq-msg-type": "text"}
+        if envelope.ordered_group is not None:
+            headers["JMSXGroupID"] = envelope.ordered_group
+        for name, value in headers.items():
+            if "\0" in value or len(name) + len(value.encode()) > MAX_HEADER:
+                raise Unwritable(f"{shown(name, 40)}: holds NUL or more than the 8KiB that ActiveMQ takes")
+        return Frame(queue if queue.startswith("/") else f"/queue/{queue}", headers, body)
+
+    async def _send(self, frames: Sequence[Frame]) -> Sequence[Answer]:
+        session = await self.open()
+        connection = self._connection
+        expected = [session.expect(frame.destination) for frame in frames]
+        written = 0
+
+        def write() -> None:
+            nonlocal written
+            for frame, (name, _) in zip(frames, expected, strict=True):
+                connection.send(frame.destination, frame.body, headers={**frame.headers, "receipt": name})
+                written += 1
+
+        try:
+            try:
+                await self._run(write)
+            except _FAILED as error:
+                for _, future in expected[written:]:  # a frame that is not whole is none
+                    if not future.done():
+                        future.set_result(Unsent(f"ActiveMQ cannot be reached: {shown(str(error), _SAID)}"))
+                self._lose(session)
+            except asyncio.CancelledError:
+                self._lose(session)  # the thread may hang in the middle of a frame
+                raise
+            await asyncio.wait([future for _, future in expected])
+            return [future.result() for _, future in expected]
+        finally:
+            session.forget([name for name, _ in expected])
+
+    def _lose(self, session: Session) -> None:
+        if self._session is session:
+            self._drop()
+        session.on_disconnected()
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _is_reserved(name: str, prefix: str) -> bool:
+    if name.startswith((OWN_PREFIX, prefix)):
+        return False
+    return name.lower() in _RESERVED or name.lower().startswith(_RESERVED_BEGINNINGS)
+
+
+def _refusal(said: str) -> Answer:
+    """Return what it means that the broker refused one message."""
+    if any(word in said for word in _FULL):
+        return Throttled(PAUSE, said)
+    if any(word in said for word in _FORBIDDEN):
+        return Unsent(f"ActiveMQ does not let us write there: {said}")
+    return TryAgain(said)
+
+
+async def open_activemq(options: Options, supplies: Supplies) -> ActiveMqSink:
+    """Connect over STOMP."""
+    known_only(options, "url", "username", "password", "queue", "max_message", "ca_file")
+    sink = ActiveMqSink(
+        _place(options),
+        writer=supplies.writer("activemq", format=ActiveMqSink.format),
+        queue=text(options, "queue"),
+        max_message=size(options, "max_message", MAX_MESSAGE),
+    )
+    try:
+        await sink.open()
+    except BaseException:
+        await sink.close()
+        raise
+    return sink
+
+
+def _place(options: Options) -> Place:
+    try:
+        url = urlsplit(required(options, "url", "stomp://127.0.0.1:61613"))
+        host, port = url.hostname, url.port
+    except ValueError:
+        host, port = None, None
+    if not host or url.scheme not in {"stomp", "stomps"} or url.path not in {"", "/"}:
+        raise InvalidSetting(
+            "url", "is not the address of an ActiveMQ: write stomp://host:61613 or stomps://"
+        )
+    tls, ca_file = url.scheme == "stomps", text(options, "ca_file")
+    if ca_file is not None and not tls:
+        raise InvalidSetting("ca_file", 'is for encrypted connections: write url = "stomps://…"')
+    return Place(
+        host,
+        port or (61614 if tls else 61613),
+        tls,
+        ca_file,
+        text(options, "username") or url.username,
+        text(options, "password") or url.password,
+    )
