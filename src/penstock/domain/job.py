@@ -77,8 +77,8 @@ class Live(NamedTuple):
     `send` is the number of the last send that is on record and `open` says that nobody knows yet what became
     of it. A claim therefore sends number `send` again when it is open and `send + 1` when it is not.
     `ord` is the place in the group (domain/ordering.py); `holds` says the job stands in the way of the jobs
-    behind it. `deadline` is when silence of the executor counts as a lapse, `slot` the pool (or key of one)
-    that a job occupies while it is dispatched or running.
+    behind it. `deadline` is when silence of the executor counts as a lapse (of a claimed job that is shown to
+    people: when its lease ends), `slot` the pool (or key of one) that a job occupies while it is out.
     """
 
     arrival: int

@@ -11,7 +11,7 @@ from penstock.stores.memory.tables import Tables
 
 
 def find(tables: Tables, job_id: str) -> Job | None:
-    """Return one job wherever it is; a live one shows the error of its last attempt."""
+    """Return one job wherever it is; a live one shows its last error, a claimed one its lease."""
     arrival = tables.by_id.get(job_id, 0)
     row = tables.row(arrival)
     if row is None:
@@ -19,12 +19,13 @@ def find(tables: Tables, job_id: str) -> Job | None:
     ended = tables.dead.get(arrival) or tables.history.get(arrival)
     errors = [attempt.error for attempt in tables.attempts if attempt.arrival == arrival]
     request = tables.requests.get(arrival)
+    lease = tables.claims.get(row.epoch or 0) if row.state == JobState.CLAIMED else None
     return Job(
         id=job_id,
         lane=tables.lane_names[row.lane],
         state=JobState(row.state),
         mode=Mode(row.mode),
-        live=row,
+        live=row if lease is None else row._replace(deadline=lease.lease_until),
         context=tables.context(row),
         finished_at=ended.at if ended else None,
         error=ended.error if ended else (errors[-1] if errors else None),

@@ -49,6 +49,10 @@ class ClaimRow:
     mask: int
     jobs: tuple[Live, ...]
 
+    def shown(self, job: Live) -> Live:
+        """Return a job of it as people see it: its deadline is the lease's end."""
+        return job._replace(deadline=self.lease_until)
+
     def open_jobs(self) -> list[Live]:
         """Return those that are not settled yet."""
         return [job for position, job in enumerate(self.jobs) if not self.mask >> position & 1]

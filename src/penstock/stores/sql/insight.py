@@ -131,7 +131,7 @@ def _neighbour(tx: Tx, hot: HotPath, arrival: int) -> Neighbour | None:
 
 def _jobs(tx: Tx, found: Found) -> list[Job]:
     ended = found.dead | found.history
-    rows = [*found.live.values(), *(claimed.job for claimed in found.claimed.values())]
+    rows = [*found.live.values(), *(claim.shown(job) for job, claim in found.claimed.values())]
     return jobs_of(tx, [*rows, *(end.job for end in ended.values())], ended)
 
 

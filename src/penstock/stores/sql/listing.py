@@ -258,5 +258,6 @@ def _unsettled(arrivals: str | list[int], settled: bytes | None) -> list[int]:
 
 
 def _in_claims(tx: Tx, hot: HotPath, epochs: set[int], arrivals: set[int]) -> list[Live]:
-    claims = [hot.claim_row(tx, epoch, lock=False) for epoch in sorted(epochs)]
-    return [job for claim in claims if claim is not None for job in claim.jobs if job.arrival in arrivals]
+    found = [hot.claim_row(tx, epoch, lock=False) for epoch in sorted(epochs)]
+    claims = [claim for claim in found if claim is not None]
+    return [claim.shown(job) for claim in claims for job in claim.jobs if job.arrival in arrivals]

@@ -156,7 +156,7 @@ def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
 def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
     """Return jobs as people see them."""
     found = locate(tx, hot, arrivals_of(tx, ids).values(), lock=False)
-    rows = [*found.live.values(), *(claimed.job for claimed in found.claimed.values())]
+    rows = [*found.live.values(), *(claim.shown(job) for job, claim in found.claimed.values())]
     ended = found.dead | found.history
     jobs = jobs_of(tx, [*rows, *(end.job for end in ended.values())], ended)
     return {job.id: job for job in jobs}

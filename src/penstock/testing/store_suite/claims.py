@@ -76,12 +76,12 @@ class ClaimTests:
         assert claimed.job.claimed_at == batch.claimed_at
 
     def test_a_claimed_job_is_found_as_its_holder_sees_it(self, store: Store) -> None:
-        """A job inside a claim is not out of sight."""
+        """A job inside a claim is not out of sight; it also shows how long the lease lasts."""
         put_lane(store)
         [job_id] = enqueue(store, job(tenant="acme", max_attempts=4, start_by=store.now() + HOUR))
         batch = some(claim(store))
 
-        assert find(store, job_id).live == batch.jobs[0].job
+        assert find(store, job_id).live == batch.jobs[0].job._replace(deadline=batch.lease_until)
 
     def test_a_claim_changes_nothing_but_who_holds_the_job(self, store: Store) -> None:
         """Counters, send number and due time are as before."""

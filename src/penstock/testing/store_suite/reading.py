@@ -10,7 +10,7 @@ from penstock.domain.outcomes import (
     Returned,
 )
 from penstock.domain.states import JobState, Reason, Verb
-from penstock.ports.store import GroupState, Store, Timeline
+from penstock.ports.store import GroupState, JobQuery, Store, Timeline
 from penstock.testing.store_suite.factories import (
     GROUP,
     HOUR,
@@ -60,6 +60,24 @@ class ReadingTests:
         for wanted in reversed(STATES):
             job_id = in_state(store, wanted)
             assert (find(store, job_id).finished_at is not None) == (wanted in ended)
+
+    def test_a_claimed_job_shows_how_long_its_lease_lasts(self, store: Store) -> None:
+        """Wherever it is looked at, and no longer than it is claimed."""
+        put_lane(store)
+        [job_id] = enqueue(store, job())
+        batch = some(claim(store, lease=HOUR))
+        standing = store.standing(job_id)
+        [listed] = store.list_jobs(JobQuery()).jobs
+        assert standing is not None
+        shown = [found.live.deadline for found in (find(store, job_id), listed, standing.job)]
+
+        assert shown == [batch.lease_until] * 3
+        store.renew([batch.epoch], 2 * HOUR)
+        renewed = find(store, job_id).live.deadline
+        assert renewed is not None
+        assert renewed > batch.lease_until
+        settle(store, batch, Failed("no", ZERO))
+        assert find(store, job_id).live.deadline is None
 
     def test_a_job_waiting_for_another_try_shows_its_last_error(self, store: Store) -> None:
         """The newest of them."""
