@@ -109,7 +109,10 @@ def release(client: Client, ids: Sequence[str], *, reason: str, as_json: bool) -
 @json_option
 @with_client
 def retry(client: Client, ids: Sequence[str], *, reason: str, out_of_order: bool, as_json: bool) -> None:
-    """Send waiting jobs now, and dead, expired or cancelled ones again."""
+    """Send waiting jobs now, and dead, expired or cancelled ones again.
+
+    Refused where another job has its key by now, or where jobs behind it in its group went already.
+    """
     each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)
 
 

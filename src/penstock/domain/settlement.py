@@ -102,6 +102,11 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
             return row
 
 
+def key_taken(key: str, owner: str) -> str:
+    """Say why a job does not go again whose key another one has by now: a key names one job at a time."""
+    return f'its key "{key}" belongs to job {owner} now: enqueue it anew, under another key'
+
+
 def went(job: Live) -> bool:
     """Say whether a job was sent, is being sent, or is done: a replay of one before it would break order."""
     return job.ord < 0 or job.state in (JobState.CLAIMED, JobState.SUCCEEDED)

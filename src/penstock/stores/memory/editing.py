@@ -6,7 +6,7 @@ from penstock.domain.edits import Edit, Version, edited, facts, move_of, refusal
 from penstock.domain.job import Audit
 from penstock.domain.states import Effect, JobState, Move, Verb
 from penstock.ports.store import Done
-from penstock.stores.memory.operating import replay_refusal
+from penstock.stores.memory.operating import Order, replay_refusal
 from penstock.stores.memory.tables import Tables
 
 
@@ -28,7 +28,8 @@ def edit(
     state, context = JobState(row.state), tables.context(row)
     why = refusal(state, wanted, context, replay=replay)
     if why is None and move_of(state) is Move.REPLAY:
-        why = replay_refusal(tables, row, frozenset(), force=force)
+        order = Order(Verb.EDIT, actor, reason, now, frozenset(), force=force)
+        why = replay_refusal(tables, row, order)
     if why is not None:
         return Done(Effect.REFUSED, state, why)
     after = edited(row, wanted, now=now)

@@ -23,17 +23,17 @@ def enqueue(
         return UnknownLane(job.lane, near(job.lane, tables.lanes))
     if not 0 <= job.sequence <= MAX_SEQUENCE:
         return InvalidJob("sequence", f"write a number from 0 to {MAX_SEQUENCE}")
-    owner = _owner(tables, lane, job.key, now)
-    if owner is not None:
-        if owner.hash == fingerprint(job.payload):
-            return Enqueued(owner.job_id, duplicate=True)
-        return KeyConflict(job.key or "", owner.job_id)
+    owned = owner(tables, lane, job.key, now)
+    if owned is not None:
+        if owned.hash == fingerprint(job.payload):
+            return Enqueued(owned.job_id, duplicate=True)
+        return KeyConflict(job.key or "", owned.job_id)
     if job.id in tables.by_id:
         return InvalidJob("id", f"there is a job {job.id} already")
     return Enqueued(_write(tables, lane, job, job.id or ids(), now))
 
 
-def _owner(tables: Tables, lane: Lane, name: str | None, now: datetime) -> Key | None:
+def owner(tables: Tables, lane: Lane, name: str | None, now: datetime) -> Key | None:
     """Return whose the key is: of a live or dead job, or of one that finished less than `key_ttl` ago."""
     key = None if name is None else tables.keys.get((lane.id, name))
     if key is None or key.ended_at is None:

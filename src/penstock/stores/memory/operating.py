@@ -6,10 +6,12 @@ from datetime import datetime
 
 from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import Mode
-from penstock.domain.settlement import moved, went
+from penstock.domain.payloads import fingerprint
+from penstock.domain.settlement import key_taken, moved, went
 from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
 from penstock.ports.store import Done
-from penstock.stores.memory.tables import Request, Tables, place
+from penstock.stores.memory.intake import owner
+from penstock.stores.memory.tables import Key, Request, Tables, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def _operate(tables: Tables, order: Order, job_id: str) -> Done:
         tables.requests[row.arrival] = Request(verb, order.actor, order.reason, order.now)
         _note(tables, row, row, order)
         return Done(Effect.REQUESTED, state, "its holder is asked")
-    if what.move is Move.REPLAY and (why := replay_refusal(tables, row, order.called, force=order.force)):
+    if what.move is Move.REPLAY and (why := replay_refusal(tables, row, order)):
         return Done(Effect.REFUSED, state, why)
     after = moved(row, verb, what.move, now=now)
     ended = tables.dead.get(row.arrival)
@@ -59,14 +61,28 @@ def _operate(tables: Tables, order: Order, job_id: str) -> Done:
     return Done(Effect.NOW, JobState(after.state))
 
 
-def replay_refusal(tables: Tables, row: Live, called: frozenset[int], *, force: bool) -> str | None:
-    """Return why an ended job does not go again; None = it does. `force` lets it go out of order."""
+def replay_refusal(tables: Tables, row: Live, order: Order) -> str | None:
+    """Return why an ended job does not go again; None = it does. Force lets it go out of order.
+
+    One that goes has its idempotency key back.
+    """
     if tables.lane_names[row.lane] not in tables.lanes:
         return "its lane was deleted"
-    gone = 0 if force else _gone_behind(tables, row, called)
-    return (
-        None if not gone else f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
-    )
+    gone = 0 if order.force else _gone_behind(tables, row, order.called)
+    if gone:
+        return f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+    return _take_key_back(tables, row, order.now)
+
+
+def _take_key_back(tables: Tables, row: Live, now: datetime) -> str | None:
+    context, lane = tables.contexts.get(row.arrival), tables.lanes[tables.lane_names[row.lane]]
+    if context is None or context.key is None:
+        return None
+    owned = owner(tables, lane, context.key, now)
+    if owned is not None and owned.arrival != row.arrival:
+        return key_taken(context.key, owned.job_id)
+    tables.keys[lane.id, context.key] = Key(context.id, row.arrival, fingerprint(context.payload))
+    return None
 
 
 def _gone_behind(tables: Tables, row: Live, called: frozenset[int]) -> int:

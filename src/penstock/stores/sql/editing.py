@@ -31,7 +31,7 @@ def edit(tx: Tx, hot: HotPath, id_: str, wanted: Edit, order: Order, *, replay: 
     state, context = JobState(row.state), contexts_of(tx, [row]).get(row.arrival)
     why = refusal(state, wanted, context, replay=replay)
     if why is None and move_of(state) is Move.REPLAY:
-        why = replay_refusal(tx, hot, row, order)
+        why = replay_refusal(tx, hot, row, order, {})
     if why is not None:
         return Done(Effect.REFUSED, state, why)
     ended = found.ended(row.arrival)

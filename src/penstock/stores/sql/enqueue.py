@@ -188,7 +188,7 @@ def _own_keys(
     wanted = {
         key: Owner(entries[i].id, fingerprint(entries[i].job.payload)) for key, i in sorted(firsts.items())
     }
-    found = _whose(tx, wanted)
+    found = whose(tx, wanted)
     chosen = [entries[i].id for i in firsts.values() if entries[i].job.id is not None]
     # Made by somebody whose key we waited for: if it has this key too, he said what we say now.
     twins = _known(tx, chosen) if chosen else {}
@@ -199,7 +199,7 @@ def _own_keys(
                 answers[index] = _taken(entries.pop(index), found[key])
 
 
-def _whose(tx: Tx, wanted: Mapping[Key, Owner]) -> dict[Key, Owner]:
+def whose(tx: Tx, wanted: Mapping[Key, Owner]) -> dict[Key, Owner]:
     """Take the keys that nobody has, or whose time is over; return whose they all are now.
 
     A key may be dropped or taken by somebody else between two looks; then it is looked at again.

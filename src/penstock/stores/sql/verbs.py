@@ -7,10 +7,12 @@ from datetime import datetime
 
 from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
-from penstock.domain.settlement import Landing, moved
+from penstock.domain.payloads import fingerprint
+from penstock.domain.settlement import Landing, key_taken, moved
 from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
 from penstock.ports.store import Done
 from penstock.stores.sql.database import Tx
+from penstock.stores.sql.enqueue import Key, Owner, whose
 from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.reading import Ended, arrivals_of, locate
 from penstock.stores.sql.reports import REMOVE, wake_groups
@@ -40,6 +42,9 @@ WENT = (
     f"SELECT ord, arrival, state FROM penstock.history WHERE grp IS NOT NULL AND {_WENT}",
 )
 LANE = "SELECT id FROM penstock.lanes WHERE id = :lane FOR UPDATE"  # it stays until the job is back
+KEY_OF = """
+    SELECT id, key, payload FROM penstock.contexts
+     WHERE keep = :keep AND arrival = :arrival AND key IS NOT NULL LIMIT 1"""
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
@@ -47,13 +52,14 @@ assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements s
 
 @dataclass(slots=True)
 class Plan:
-    """What a verb on a batch of jobs comes to, before anything is written."""
+    """What a verb on a batch of jobs comes to, before anything is written; but for `keys` taken back."""
 
     rows: list[Live] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     landings: list[Landing] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)
+    keys: dict[Key, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +122,7 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
         plan.requests.append(row.arrival)
         plan.audit.append(_note(row, row, order))
         return Done(Effect.REQUESTED, state, "its holder is asked")
-    if what.move is Move.REPLAY and (why := replay_refusal(tx, hot, row, order)):
+    if what.move is Move.REPLAY and (why := replay_refusal(tx, hot, row, order, plan.keys)):
         return Done(Effect.REFUSED, state, why)
     after = moved(row, verb, what.move, now=order.now)
     (plan.rows.append(row) if ended is None else plan.ended.append(ended))
@@ -148,14 +154,27 @@ def carry_out(tx: Tx, hot: HotPath, plan: Plan, order: Order) -> None:
     tx.insert("audit", AUDIT_COLUMNS, plan.audit)
 
 
-def replay_refusal(tx: Tx, hot: HotPath, row: Live, order: Order) -> str | None:
-    """Return why an ended job does not go again; None = it does. Force lets it go out of order."""
+def replay_refusal(tx: Tx, hot: HotPath, row: Live, order: Order, keys: dict[Key, str]) -> str | None:
+    """Return why an ended job does not go again; None = it does. Force lets it go out of order.
+
+    One that goes has its idempotency key back; `keys` are those that this call gave back before.
+    """
     if not tx.fetch(LANE, lane=row.lane):
         return "its lane was deleted"
     gone = 0 if order.force else gone_behind(tx, hot, row, order.called)
-    return (
-        None if not gone else f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
-    )
+    if gone:
+        return f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+    return _take_key_back(tx, row, keys)
+
+
+def _take_key_back(tx: Tx, row: Live, keys: dict[Key, str]) -> str | None:
+    for id_, name, payload in tx.fetch(KEY_OF, keep=row.keep, arrival=row.arrival):
+        key = (row.lane, name)
+        owner = keys[key] if key in keys else whose(tx, {key: Owner(id_, fingerprint(payload))})[key].id
+        if owner != id_:
+            return key_taken(name, owner)
+        keys[key] = id_
+    return None
 
 
 def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.domain.job import Enqueued
-from penstock.domain.states import JobState, Verb
+from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import InvalidJob, KeyConflict
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import LANE, drain, enqueue, in_state, job, operate, put_lane
@@ -105,6 +105,52 @@ class KeyTests:
         operate(store, Verb.RETRY, job_id)
 
         assert store.enqueue([job(key="k")]) == [Enqueued(job_id, duplicate=True)]
+
+    @pytest.mark.parametrize("ended", [JobState.CANCELLED, JobState.EXPIRED], ids=lambda state: state.label)
+    @pytest.mark.parametrize("edit", [False, True], ids=["retry", "edit"])
+    def test_a_job_whose_key_another_has_is_not_replayed(
+        self, store: Store, ended: JobState, *, edit: bool
+    ) -> None:
+        """A key names one job at a time; force is for order only."""
+        put_lane(store, key_ttl="0s")
+        first = in_state(store, ended, key="k", payload="1")
+        [second] = enqueue(store, job(key="k", payload="2"))
+        done = (
+            store.edit(first, actor="ops", reason="again", payload="3", replay=True, force=True)
+            if edit
+            else operate(store, Verb.RETRY, first, force=True)
+        )
+
+        assert (done.effect, done.state) == (Effect.REFUSED, ended)
+        assert f'its key "k" belongs to job {second} now' in done.text
+        assert store.enqueue([job(key="k", payload="2")]) == [Enqueued(second, duplicate=True)]
+
+        operate(store, Verb.CANCEL, second)
+
+        assert operate(store, Verb.RETRY, first).effect is Effect.NOW
+        assert store.enqueue([job(key="k", payload="1")]) == [Enqueued(first, duplicate=True)]
+
+    def test_of_two_jobs_with_one_key_one_is_replayed(self, store: Store) -> None:
+        """Also when both are called at once."""
+        put_lane(store, key_ttl="0s")
+        first, second = (in_state(store, JobState.CANCELLED, key="k", payload=text) for text in "12")
+        [one, other] = store.operate(Verb.RETRY, [second, first], actor="ops", reason="again")
+
+        assert (one.effect, other.effect) == (Effect.NOW, Effect.REFUSED)
+        assert store.enqueue([job(key="k", payload="2")]) == [Enqueued(second, duplicate=True)]
+        assert drain(store) == [second]
+
+    def test_a_replayed_job_has_a_key_again_that_was_given_up(self, store: Store) -> None:
+        """Housekeeping had dropped it."""
+        put_lane(store, key_ttl="0s")
+        job_id = in_state(store, JobState.CANCELLED, key="k", payload="1")
+        store.retire(slice_rows=1_000)
+        operate(store, Verb.RETRY, job_id)
+
+        [same, other] = store.enqueue([job(key="k", payload="1"), job(key="k", payload="2")])
+
+        assert same == Enqueued(job_id, duplicate=True)
+        assert isinstance(other, KeyConflict)
 
     def test_a_whole_object_said_twice_is_a_duplicate(self, store: Store) -> None:
         """The key is looked at before the id: a client that repeats itself is answered, not refused."""
