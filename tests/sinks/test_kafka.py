@@ -156,7 +156,7 @@ async def test_a_topic_that_cannot_be_found_costs_no_attempt(bed: Bed) -> None:
                 [envelope(1, queue=f"{bed.topic}-other"), envelope(2, queue=f"{bed.topic}-other")]
             )
         await bed.net.come_up()
-        assert [type(r) for r in await sink.send([envelope(3)])] == [Accepted]
+        await Carrier(sink).carry([envelope(3)])
 
 
 async def test_without_an_acknowledgement_nobody_knows_and_what_was_held_is_given_up(bed: Bed) -> None:
@@ -168,10 +168,11 @@ async def test_without_an_acknowledgement_nobody_knows_and_what_was_held_is_give
             assert [type(receipt) for receipt in receipts] == [Unknown] * 2
             with pytest.raises(SinkUnavailable, match="cannot be reached"):
                 await sink.send([envelope(4)])
-        assert [type(receipt) for receipt in await sink.send([envelope(5)])] == [Accepted]
+        await Carrier(sink).carry([envelope(5)])
         came = [_job(one) for one in await bed.everything()]
 
-    assert sorted(came) == sorted(envelope(n).id for n in (1, 2, 3, 5))
+    assert sorted(set(came)) == sorted(envelope(n).id for n in (1, 2, 3, 5))
+    assert [came.count(envelope(n).id) for n in (1, 2, 3)] == [1, 1, 1]
 
 
 async def test_through_cuts_nothing_is_lost_and_every_group_is_in_order(bed: Bed) -> None:

@@ -2,14 +2,17 @@
 
 import io
 import os
+import re
 import sys
 import time
+import tomllib
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
+from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Accepted
 from penstock.domain.ulid import Ulids
 from penstock.ports.clock import SystemClock
@@ -179,3 +182,39 @@ async def test_a_kind_of_ours_whose_driver_is_missing_names_the_extra(
         monkeypatch.delitem(sys.modules, module)
 
     assert 'pip install "penstock[sqs]"' in await failure(opener(executor), "sqs")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sinks.md"
+EXAMPLES = [
+    tomllib.loads(block)
+    for block in re.findall(
+        r"^```toml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+]
+
+
+def test_every_kind_has_an_example() -> None:
+    shown = {sink["kind"] for example in EXAMPLES for sink in example.get("sinks", {}).values()}
+
+    assert shown == {*opening.KINDS} - {"console", "embedded", "http"}
+
+
+@pytest.mark.parametrize(
+    "example", [e for e in EXAMPLES if "sinks" in e], ids=lambda e: next(iter(e["sinks"]))
+)
+async def test_the_examples_of_the_reference_are_right(
+    executor: ThreadExecutor, tmp_path: Path, example: dict[str, dict[str, dict[str, str]]]
+) -> None:
+    """All that is wrong with them here is that there is no broker."""
+    (secret := tmp_path / "secret").write_text("hush", encoding="utf-8")
+    [(name, sink)] = example["sinks"].items()
+    options = {option: str(secret) if option.endswith("_FILE") else value for option, value in sink.items()}
+    schemes = {"kafka": "", "sqs": "http://", "router": "http://"}
+    scheme = schemes.get(sink["kind"], sink.get("url", "").partition("://")[0] + "://")
+    options["url"] = f"{scheme}127.0.0.1:1"
+    text = await failure(opener(executor, {name: options}), name)
+
+    assert re.search("cannot be reached|does not let us in|does not answer", text), text
+    assert "hush" not in text
+    for lane_name, settings in example["lanes"].items():
+        assert lane(lane_name, **settings)["sink"] == name
