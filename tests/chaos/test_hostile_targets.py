@@ -25,7 +25,7 @@ from tests.sinks.hostile import (
 )
 
 RATE = 60
-WINDOW_S = 4
+WINDOW_S = 3
 MANNERS: tuple[Manners, ...] = (
     silent,
     dripping,

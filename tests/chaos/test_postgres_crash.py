@@ -88,8 +88,8 @@ async def test_storms_of_terminated_connections_pass(tmp_path: Path, server: Ser
     with server.database() as url:
         async with bench(tmp_path, url, seed=5, listen=("--delay", "20ms")) as it:
             await it.start("a", "b")
-            async with under_load(it, jobs=400, per_second=100, within=45):
-                for _ in range(10):
+            async with under_load(it, jobs=240, per_second=80, within=45):
+                for _ in range(8):
                     with suppress(psycopg.OperationalError), psycopg.connect(server.dsn) as connection:
                         connection.execute(OTHERS)
                     await soon(asyncio.Event(), 0.2)

@@ -29,12 +29,12 @@ async def test_writers_wait_for_each_other_and_nobody_is_told_of_locks(tmp_path:
     file, wal = tmp_path / "penstock.db", tmp_path / "penstock.db-wal"
     async with bench(tmp_path, f"sqlite:///{file}", seed=7, listen=("--delay", "5ms")) as it:
         await it.start("a", "b", "c")
-        jobs = offers(it.rng, groups=40, per_group=10, unordered=300)
+        jobs = offers(it.rng, groups=40, per_group=6, unordered=200)
         with pinned(file):
             stream = start(
                 "stream",
                 tmp_path,
-                "sh", "-c", "seq 1 800 | sed 's/.*/{\"payload\": &}/' | \"$@\"", "sh",
+                "sh", "-c", "seq 1 600 | sed 's/.*/{\"payload\": &}/' | \"$@\"", "sh",
                 *PENSTOCK, "enqueue", MAIL, "-", "--store", it.cluster.store,
             )  # fmt: skip
             producer = it.producer()
@@ -46,7 +46,7 @@ async def test_writers_wait_for_each_other_and_nobody_is_told_of_locks(tmp_path:
         await eventually("a WAL that is used again", lambda: wal.stat().st_size <= at_most + MOST_WAL)
         await it.cluster.stop()
         assert producer.refused == []
-        assert "800 enqueued, 0 already there, 0 refused" in stream.told
+        assert "600 enqueued, 0 already there, 0 refused" in stream.told
         told = "".join(process.told for process in it.cluster.everything)
         assert "locked" not in told
-        assert it.listener.arrived() == len(jobs) + 800
+        assert it.listener.arrived() == len(jobs) + 600

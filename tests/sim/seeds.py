@@ -12,40 +12,47 @@ from penstock.testing.sim.run import Result, command, run_seed
 from penstock.testing.sim.sweep import plans, run_small
 
 FIRST: Final = int(os.environ.get("PENSTOCK_SEED", "0"))
-PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "75"))
-CHUNK: Final = 25
+PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "60"))
+CHUNK: Final = 20
 TWICE: Final = 50
 
 
-def chunks(families: list[str]) -> Iterator[ParameterSet]:
+def chunks(families: Sequence[str], *, per_family: int = PER_FAMILY) -> Iterator[ParameterSet]:
     """Yield the parameters of a test: a family and the seeds of one chunk."""
     for family in families:
-        for start in range(FIRST, FIRST + PER_FAMILY, CHUNK):
-            seeds = range(start, min(start + CHUNK, FIRST + PER_FAMILY))
+        for start in range(FIRST, FIRST + per_family, CHUNK):
+            seeds = range(start, min(start + CHUNK, FIRST + per_family))
             yield pytest.param(family, seeds, id=f"{family}-{seeds.start}-{seeds.stop - 1}")
 
 
-def run_all(family: str, seeds: range) -> None:
+def run_all(family: str, seeds: range, *, engine: bool) -> None:
     """Run the seeds; one in fifty twice, and it has to be the same run."""
     for seed in seeds:
-        result = run_or_explain(family, seed)
+        result = run_or_explain(family, seed, engine=engine)
         if seed % TWICE == 0:
-            assert run_or_explain(family, seed) == result, f"not the same twice: {command(family, seed)}"
+            again = command(family, seed, engine=engine)
+            assert run_or_explain(family, seed, engine=engine) == result, f"not the same twice: {again}"
 
 
-def run_or_explain(family: str, seed: int) -> Result:
+def run_or_explain(family: str, seed: int, *, engine: bool) -> Result:
     """Run one seed; a failure says how to see it again."""
     try:
-        return run_seed(family, seed)
+        return run_seed(family, seed, engine=engine)
     except Exception as error:
-        error.add_note(f"run it again: {command(family, seed)}")
+        error.add_note(f"run it again: {command(family, seed, engine=engine)}")
         raise
 
 
-def sweep_all(family: str, port: Port, kinds: Sequence[CallFault]) -> None:
-    """Strike every call of the family's small scenario in each of these ways."""
-    points = 0
-    for plan in plans(family, port=port, kinds=kinds):
-        run_small(family, plan)
-        points += 1
-    assert points > 0
+def sweep(
+    family: str, port: Port, kinds: Sequence[CallFault], *, engine: bool, most: int | None = None
+) -> None:
+    """Strike the calls of the family's small scenario in each of these ways: all, or at most so many."""
+    found = list(plans(family, port=port, kinds=kinds, engine=engine))
+    stride = 1 if most is None else -(-len(found) // most)
+    assert found
+    for plan in found[::stride]:
+        try:
+            run_small(family, plan, engine=engine)
+        except Exception as error:
+            error.add_note(f"{family}, small, {'engine' if engine else 'reference'}: {plan}")
+            raise

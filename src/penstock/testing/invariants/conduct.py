@@ -29,6 +29,7 @@ from penstock.testing.invariants.facts import (
     TooEarly,
     TooLate,
     Untrusted,
+    Wedged,
 )
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.occupancy import Occupancy
@@ -74,7 +75,8 @@ class Left(NamedTuple):
 class Conduct:
     """See the module. `leg` is the longest that one way to the store or the sink takes.
 
-    What is wrong goes to `fail`: a node must not be able to swallow it.
+    What is wrong goes to `fail`: a node must not be able to swallow it. `taken_at` is when the sink took a
+    send, `well_since` since when nothing has befallen a node (inf = it is not there any more).
     """
 
     tables: Tables
@@ -84,6 +86,7 @@ class Conduct:
     leg: float
     fail: Callable[[Exception], None]
     taken_at: Callable[[str, int], float | None] = lambda *_: None
+    well_since: Callable[[int], float] = lambda _: inf
     occupancy: Occupancy = field(init=False)
     nodes: dict[int, str] = field(default_factory=dict)
     term: int = 0
@@ -110,6 +113,7 @@ class Conduct:
             case "claim" | "claim_groups" if call.result is not None:
                 self.claimed_at[call.result.epoch] = call.at
             case "takeover":
+                self._check_abandoned(call)
                 self.claimed_at |= {claim.epoch: call.at for claim in call.result}
                 self.taken_over |= {claim.epoch for claim in call.result}
             case _:
@@ -170,7 +174,7 @@ class Conduct:
         if spot.state is JobState.CLAIMED and spot.job.epoch == envelope.batch:
             self._check_marked(spot.job, envelope)
         if self.rested(sender, envelope):
-            self._check_held(spot.job, envelope)
+            self._check_held(sender, spot.job, envelope)
             self._check_time(spot.job, envelope)
             self._check_punctual(sender, spot.job, envelope)
             self._check_stops(sender, envelope)
@@ -183,11 +187,17 @@ class Conduct:
         if hold and claim is not None and not claim.sending:
             raise Untrusted("work that must not repeat is sent without a mark", job=job, envelope=envelope)
 
-    def _check_held(self, job: Live, envelope: Envelope) -> None:
-        """Nobody took the claim over while its holder was awake; a clock that was set may have ended it."""
-        fenced = job.epoch is not None and job.epoch > (envelope.batch or 0)
+    def _check_held(self, sender: Sender, job: Live, envelope: Envelope) -> None:
+        """Nobody took the claim over while its holder was awake.
+
+        A clock that was set may have ended a lease; but whoever asked after that was told.
+        """
+        if job.epoch is None or job.epoch <= (envelope.batch or 0):
+            return
         lease = parse_duration(self.settings.lanes[envelope.lane]["lease"]).total_seconds()
-        if fenced and self.clocks.set_at() < self.clocks.time() - lease:
+        began = self._began[sender.id, envelope.id, envelope.number]
+        told = self.claimed_at.get(job.epoch, inf) + 4 * self.leg + 0.01 < began
+        if told or self.clocks.set_at() < self.clocks.time() - lease:
             raise Untrusted("sent under a claim that somebody else has now", job=job, envelope=envelope)
 
     def _check_time(self, job: Live, envelope: Envelope) -> None:
@@ -249,6 +259,18 @@ class Conduct:
         before = self._left.get(target.name)
         since = before.since if before is not None and before.until >= self.clocks.store() else at
         self._left[target.name] = Left(since, max(ends))
+
+    def _check_abandoned(self, call: Call) -> None:
+        """A node that is well renews what it holds: nothing is taken over from it."""
+        for change in call.changes.values():
+            before = change.before.job if change.before is not None else None
+            if before is None or before.node is None or before.epoch not in self.claimed_at:
+                continue
+            claimed_at, well_since = self.claimed_at[before.epoch], self.well_since(before.node)
+            lease = parse_duration(self.settings.lanes[self.settings.name_of(before.lane)]["lease"])
+            in_time = 6 * self.leg < lease.total_seconds() / 2
+            if in_time and max(well_since, self.clocks.set_at()) < claimed_at:
+                raise change.broken(Wedged, f"a claim of {self.nodes[before.node]}, which is well, ran out")
 
     def _check_asked_first(self, call: Call) -> None:
         """What the sink had taken before a claim was taken over is not `not started`."""

@@ -10,7 +10,17 @@ from typing import Any, Final
 from penstock.domain.job import Live
 from penstock.domain.outcomes import Dead, Receipt, Succeeded
 from penstock.ports.events import Event, LaneFailed
-from penstock.ports.sink import FAILED, NOT_STARTED, RUNNING, SUCCEEDED, UNKNOWN, Envelope, Probed, Sink
+from penstock.ports.sink import (
+    FAILED,
+    NOT_STARTED,
+    RUNNING,
+    SUCCEEDED,
+    UNKNOWN,
+    Envelope,
+    Probed,
+    Sink,
+    SinkUnavailable,
+)
 from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
@@ -51,7 +61,9 @@ class Engine:
         def beside(name: str, main: Callable[[Ground], Coroutine[Any, Any, None]]) -> Stoppable:
             return Stoppable(env.beside(name, partial(main, ground)))
 
-        async def open_sink(name: str) -> Sink:  # noqa: ARG001 - one sink for all lanes
+        async def open_sink(name: str) -> Sink:
+            if self.sink.away(None):
+                raise SinkUnavailable(f"{name} cannot be opened")
             return EngineSink(env, self.sink, self.row, self.conduct)
 
         await Node(ground, open_sink, beside, self.options, stop=env.stop, hurry=env.hurry).run()
@@ -85,6 +97,8 @@ class EngineSink:
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Send, wait as long as the world wants, and maybe never hear of it again."""
+        if any(self._sink.away(envelope.target) for envelope in batch):
+            raise SinkUnavailable("no route to the sink")
         for envelope in batch:
             self._conduct.begins(self._sender, envelope)
         try:

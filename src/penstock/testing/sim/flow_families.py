@@ -188,9 +188,11 @@ def breakers(rng: random.Random) -> Scenario:
         )
         for _ in range(rng.randint(12, 22))
     ]
-    troubles = (SinkFault.ERROR, SinkFault.ERROR, SinkFault.THROTTLE, SinkFault.TIMEOUT_AFTER_ACCEPT)
+    troubles = (SinkFault.ERROR, SinkFault.ERROR, SinkFault.THROTTLE, SinkFault.TIMEOUT_AFTER_ACCEPT, None)
     first = rng.uniform(0.2, 1.5)
     spells = [Spell(_TARGETS[0], first, first + rng.uniform(1, 5), rng.choice(troubles))]
+    if rng.random() < 0.15:
+        spells.append(Spell(None, 0.0, rng.uniform(0.5, 3), None))
     options: dict[str, Any] = {
         "trip_after": rng.choice((2, 4)),
         "open_for": timedelta(seconds=rng.choice((1, 3))),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from math import inf
 from typing import Final
 
 from penstock.domain.gates import Explanation
@@ -43,6 +44,7 @@ LOOK_EVERY_S: Final = 0.5
 SLOT_S: Final = 0.01
 NODES: Final = "abcde"
 ASKED: Final = 0.3
+MAX_SPIN: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ def run_scenario(
     engine: bool = False,
 ) -> Result:
     """Run a scenario under a plan."""
-    with World(seed, plan) as world:
+    with World(seed, plan, max_spin=MAX_SPIN) as world:
         run = prepare(world, scenario, bed, blind=blind)
         run.engine = engine
         run.start()
@@ -285,10 +287,15 @@ def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) 
     clocks = Clocks(world.store_clock.now, world.loop.time, lambda: world.store_clock.set_at)
     leg = world.plan.latency.high
     conduct = Conduct(watch.tables, watch.model, watch.settings, clocks, leg, world.fail, sink.taken_at)
-    conduct.occupancy.alive = lambda number: world.find(conduct.nodes.get(number, "")) is not None
+    conduct.occupancy.alive = lambda number: _env(world, conduct, number) is not None
+    conduct.well_since = lambda number: getattr(_env(world, conduct, number), "troubled_until", inf)
     patrol = Patrol(world, watch, conduct)
     words = Words(watch.model, watch.settings)
     return Run(world, scenario, watch, conduct, patrol, words, bed, store, Ledger(), log, sink)
+
+
+def _env(world: World, conduct: Conduct, number: int) -> NodeEnv | None:
+    return world.find(conduct.nodes.get(number, ""))
 
 
 def _ids(world: World) -> Ulids:

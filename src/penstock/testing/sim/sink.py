@@ -43,12 +43,15 @@ class Message(NamedTuple):
 
 
 class Spell(NamedTuple):
-    """A time, in seconds since the start, during which a target (None = any) treats everything alike."""
+    """A time, in seconds since the start, during which a target (None = any) treats everything alike.
+
+    Without a `fault` it cannot be reached at all.
+    """
 
     target: str | None
     begins: float
     ends: float
-    fault: SinkFault
+    fault: SinkFault | None
 
 
 class Fate(Enum):
@@ -91,7 +94,8 @@ class SimSink:
         receipts: list[Receipt] = []
         lost, delay = False, 0.0
         for index, message in enumerate(batch):
-            fault = self._spell(message) or self.world.sink_fault()
+            spell = self._spell(message.target)
+            fault = self.world.sink_fault() if spell is None else spell.fault
             if fault is SinkFault.PARTIAL:
                 receipts += [TryAgain("the batch broke off")] * (len(batch) - index)
                 break
@@ -101,12 +105,15 @@ class SimSink:
                 delay = max(delay, self.world.plan.hang.high)
         return Answers(None if lost else receipts, delay)
 
-    def _spell(self, message: Message) -> SinkFault | None:
+    def away(self, target: str | None) -> bool:
+        """Say whether a target cannot be reached now."""
+        spell = self._spell(target)
+        return spell is not None and spell.fault is None
+
+    def _spell(self, target: str | None) -> Spell | None:
         now = self.world.loop.time()
-        for target, begins, ends, fault in self.spells if not self.calm else ():
-            if begins <= now < ends and target in (None, message.target):
-                return fault
-        return None
+        spells = () if self.calm else self.spells
+        return next((s for s in spells if s.begins <= now < s.ends and s.target in (None, target)), None)
 
     def probe(self, sends: Sequence[tuple[str, int]]) -> list[Fate]:
         """Say what became of each send, as far as it is known here."""

@@ -34,18 +34,18 @@ def small(family: str, seed: int = 0) -> Scenario:
 
 
 def plans(
-    family: str, *, port: Port, kinds: Sequence[CallFault] = KINDS, seed: int = 0
+    family: str, *, port: Port, kinds: Sequence[CallFault] = KINDS, seed: int = 0, engine: bool = False
 ) -> Iterator[FaultPlan]:
     """Yield a plan for every call the undisturbed scenario makes, and for each kind of fault.
 
     A node that crashes is soon back; one that is paused wakes up when its lease is long over.
     """
     base = FaultPlan(sends=small(family, seed).sends, restart=Span(0.3, 0.3), pause=Span(3, 3))
-    undisturbed = run_small(family, base, seed=seed)
+    undisturbed = run_small(family, base, seed=seed, engine=engine)
     calls = undisturbed.store_calls if port is Port.STORE else undisturbed.network_calls
     return call_sweep(calls, kinds, port=port, base=base)
 
 
-def run_small(family: str, plan: FaultPlan, *, seed: int = 0) -> Result:
+def run_small(family: str, plan: FaultPlan, *, seed: int = 0, engine: bool = False) -> Result:
     """Run the small scenario under a plan."""
-    return run_scenario(family, seed, small(family, seed), plan, shared_bed())
+    return run_scenario(family, seed, small(family, seed), plan, shared_bed(), engine=engine)
