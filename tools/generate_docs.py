@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.main import main as main_command
-from penstock.config.keys import KEYS, Key
+from penstock.config.keys import KEYS, LIVE_KEYS, Key
 from penstock.domain.lanes import SETTINGS, Setting
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.states import RULES, TERMINAL, VERBS, Answer, Effect, JobState, Rule
@@ -101,10 +101,11 @@ def configuration_page() -> str:
     keys = [
         (f"`{name}`", f"`{_variable(name)}`", _shown(key.default), _about(key)) for name, key in KEYS.items()
     ]
-    lanes = [(f"`{name}`", _shown(setting.default), _values(setting)) for name, setting in SETTINGS.items()]
-    pools = [
-        (f"`{name}`", _shown(setting.default), _values(setting)) for name, setting in POOL_SETTINGS.items()
-    ]
+    lanes, pools = (
+        [(f"`{name}`", _shown(s.default), _values(s), s.about) for name, s in settings.items()]
+        for settings in (SETTINGS, POOL_SETTINGS)
+    )
+    live = ", ".join(f"`{name}`" for name in LIVE_KEYS)
     return "\n".join(
         [
             NOTE,
@@ -114,6 +115,10 @@ def configuration_page() -> str:
             "A process reads `penstock.toml`: the file of `--config`, of `PENSTOCK_CONFIG`, else the one in",
             "the current folder. A variable wins over the file. Unknown keys are errors; `penstock check`",
             "names each mistake with its line and shows every value in force with where it comes from.",
+            "",
+            "Keys are read when a process starts. `penstock serve` reads them again when it gets SIGHUP:",
+            f"{live} count at once, another key that changed is named in the log and needs a restart.",
+            "Lanes and pools never need one: nodes look at them every half second.",
             "",
             *_table(("key", "variable", "default", "for"), keys),
             "",
@@ -125,11 +130,17 @@ def configuration_page() -> str:
             "Lanes and pools live in the database. In a file, `[lanes.NAME]` and `[pools.NAME]` are input",
             "for `penstock lanes apply` and `penstock dev`.",
             "",
-            *_table(("setting", "default", "values"), lanes),
+            *_table(("setting", "default", "values", "what it does"), lanes),
+            "",
+            "`retry_on` and `give_up_on` are words between commas: a status (`404`), a class of them",
+            "(`5xx`), or a part of the error's text (`out of stock`), in letters of any size. The status of",
+            "an error is the number behind `HTTP` or the one it begins with: `HTTP 404: no such order`.",
+            "They are applied to what sinks answer and to what executors report as failed; what holds",
+            "without them: [HTTP results](sinks.md), and `retryable` in a report.",
             "",
             "## Pools",
             "",
-            *_table(("setting", "default", "values"), pools),
+            *_table(("setting", "default", "values", "what it does"), pools),
             "",
         ]
     )

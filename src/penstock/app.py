@@ -26,11 +26,11 @@ from penstock.api.dispatch import PROCESS, dispatch_routes
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.client import Client
-from penstock.config.keys import masked
+from penstock.config.keys import LIVE_KEYS, masked
 from penstock.config.settings import Settings
 from penstock.delivery.processing import Processor
 from penstock.domain.durations import parse_duration
-from penstock.errors import StoreUnavailable
+from penstock.errors import InvalidConfig, StoreUnavailable
 from penstock.observability import logs
 from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
@@ -82,6 +82,7 @@ class App:
     grace: timedelta = timedelta(seconds=30)
     started: Callable[[str], None] = lambda _: None
     companion: Companion | None = None
+    read_again: Callable[[], Settings] | None = None
     routes: bool = False
     wedged_after: timedelta = WEDGED_AFTER
     clock: SystemClock = field(default_factory=SystemClock)
@@ -236,6 +237,8 @@ class App:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._signalled)
+        if self.read_again is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up, self.read_again)
 
     def _signalled(self) -> None:
         """The first signal asks, the second insists."""
@@ -245,6 +248,17 @@ class App:
         else:
             _LOG.info("stopping: finishing what is claimed, at most %s", self.grace)
         self.stop.set()
+
+    def _hung_up(self, read_again: Callable[[], Settings]) -> None:
+        """Read the configuration again: what is logged changes at once, all else waits for a restart."""
+        try:
+            settings = read_again()
+        except InvalidConfig as error:
+            _LOG.error("the configuration is not used, it stays as it was: %s", error)
+            return
+        configure_logs(settings)
+        later = [name for name in self.settings.changed(settings) if name not in LIVE_KEYS]
+        _LOG.info("read the configuration again%s", f"; needs a restart: {', '.join(later)}" if later else "")
 
     def _break(self, error: BaseException) -> None:
         _LOG.critical("a part of the node broke: %r", error)

@@ -31,7 +31,14 @@ def told(outcome: str, *, attempt: int = 0, max_attempts: int | None = None, **m
         attempt=attempt,
         max_attempts=max_attempts,
     )
-    settings = lane("orders", retry=["0s", "1m"], run_timeout="2h", heartbeat="20s")
+    settings = lane(
+        "orders",
+        retry=["0s", "1m"],
+        run_timeout="2h",
+        heartbeat="20s",
+        retry_on="409, locked",
+        give_up_on="404, unknown customer",
+    )
     return meaning(Word(outcome=outcome, **more), job=job, lane=settings, random=0.5)
 
 
@@ -71,6 +78,17 @@ def test_a_failure_that_cannot_pass_is_death() -> None:
     assert told("failed", error="no such customer", retryable=False) == Dead(
         Reason.PERMANENT, "no such customer"
     )
+
+
+@pytest.mark.parametrize("error", ["HTTP 404: no", "Unknown customer 7"])
+def test_the_lane_may_give_up_where_the_executor_would_not(error: str) -> None:
+    assert told("failed", error=error) == Dead(Reason.PERMANENT, error)
+
+
+@pytest.mark.parametrize("error", ["409 conflict", "the row is LOCKED"])
+def test_the_lane_may_try_again_where_the_executor_would_not(error: str) -> None:
+    assert told("failed", error=error, retryable=False) == Failed(error, MINUTE * 1.05)
+    assert told("failed", error=error, retryable=False, attempt=1) == Dead(Reason.EXHAUSTED, error)
 
 
 def test_not_now_costs_nothing() -> None:

@@ -50,7 +50,8 @@ SMALL: Final = Size(jobs=11_000, history=10_000)
 
 def put_lanes(store: Store) -> dict[str, int]:
     """Create the lanes; return their numbers."""
-    return {name: store.put_lane(lane(name), actor="test").id for name in LANES}
+    settings = {"max_recoveries_per_pass": 1_000}
+    return {name: store.put_lane(lane(name, **settings), actor="test").id for name in LANES}
 
 
 # -- PostgreSQL: one INSERT per kind of job into contexts, whose trigger writes the live rows.

@@ -43,7 +43,7 @@ EXPECTED: Final = {
     "claim fair": {"penstock_jobs_due", "penstock_jobs_tenant", "penstock_jobs_due_tenants"},
     "heads": {"penstock_groups_ready", "penstock_groups_tenant", "penstock_jobs_group"},
     "heads fair": {"penstock_groups_tenant", "penstock_groups_ready_tenants", "penstock_jobs_group"},
-    "lapse": {"penstock_jobs_deadline"},
+    "lapse": {"penstock_jobs_silent"},
     "expire": {"penstock_jobs_start_by"},
     "takeover": {"penstock_claims_lease"},
 }

@@ -19,6 +19,7 @@ from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.node import Node, NodeOptions
+from penstock.scheduler.standby import Standby
 from penstock.scheduler.threads import Threads
 from penstock.sinks.python import PythonSink
 from penstock.stores.connect import connect
@@ -93,7 +94,7 @@ class Engine:
         return await said if isinstance(said, Awaitable) else said
 
     @asynccontextmanager
-    async def node(self, **options: object) -> AsyncIterator[Node]:
+    async def node(self, *, lease: Standby | None = None, **options: object) -> AsyncIterator[Node]:
         """Run a node as long as the block lasts; it is told to stop, and waited for."""
         executor = ThreadExecutor(4)
         loop = asyncio.get_running_loop()
@@ -112,7 +113,7 @@ class Engine:
 
         ground = Ground(self.store, executor, self.clock, Random(7), emit)  # noqa: S311 - spreads waits
         beside = Threads(lambda: connect(self.url), self.clock, emit, failed)
-        node = Node(ground, open_sink, beside, NodeOptions(**options))  # type: ignore[arg-type]
+        node = Node(ground, open_sink, beside, NodeOptions(**options), standby=lease)  # type: ignore[arg-type]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(node.run())

@@ -46,6 +46,7 @@ def serve(*, url: str | None, config: Path | None, grace: timedelta, **given: ob
 
     Run as many nodes on one PostgreSQL database as you like: they share the work, the order and the limits.
     The first SIGTERM or Ctrl-C finishes what is being sent and gives back the rest; the second does not wait.
+    SIGHUP reads the configuration again: what is logged changes at once, other keys need a restart.
     """
     with reported():
         settings = overridden(load(config, os.environ), given)
@@ -56,6 +57,7 @@ def serve(*, url: str | None, config: Path | None, grace: timedelta, **given: ob
         configure_logs(settings)
         host, port = str(settings["host"]), settings["port"]
         app = App(settings, url, host, int(str(port)), grace=grace)
+        app.read_again = lambda: overridden(load(config, os.environ), given)
         app.started = lambda address: click.echo(f"Penstock serves {address}")
         run(app)
 

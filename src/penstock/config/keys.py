@@ -51,17 +51,19 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "metrics_port": Key("port", None, "A port of its own for /metrics; unset: with the API."),
         "log_level": Key("word", "info", "What is logged.", ("debug", "info", "warning", "error")),
         "log_format": Key("word", "console", "How it is logged.", ("console", "json")),
-        "lanes_served": Key("texts", ("*",), "The lanes this node dispatches."),
+        "lanes_served": Key("texts", ("*",), "The lanes this node dispatches; also `--lanes`."),
         "http.allow_networks": Key("networks", (), "Outbound targets that are otherwise refused."),
         "standby.enabled": Key("bool", default=False, about="Only the leader dispatches."),
         "standby.redis_url": Key("text", None, "A Redis that holds the lease instead of the database."),
         "standby.lock_key": Key("text", "penstock:leader", "The name of the lease in Redis."),
-        "standby.ttl": Key("duration", "30s", "How long the lease lasts unless it is renewed."),
-        "standby.refresh": Key("duration", "10s", "How often it is renewed."),
+        "standby.ttl": Key("duration", "30s", "How long the lease in Redis lasts unless it is renewed."),
+        "standby.refresh": Key("duration", "10s", "How often it is renewed; less than `standby.ttl`."),
         "router.processing_endpoint": Key("text", None, "Unset: this node's /api/dispatch/process."),
         "router.default_pool": Key("text", "DISPATCH-POOL", "The poolCode of jobs without a pool."),
     }
 )
+# What a process that is told to read its configuration again (SIGHUP) goes by at once.
+LIVE_KEYS: Final = ("log_level", "log_format")
 SECTIONS: Final = ("http", "standby", "router")
 NAMED: Final = ("sinks", "pools", "lanes")
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from penstock.config import file as files
 from penstock.config.file import ConfigFile
 from penstock.config.keys import KEYS, SECTIONS, Plain, check_named, check_sink, check_value, from_text
+from penstock.domain.durations import parse_duration
 from penstock.domain.names import near
 from penstock.errors import InvalidConfig, InvalidSetting
 
@@ -34,6 +35,12 @@ class Settings:
 
     def __getitem__(self, name: str) -> Plain:
         return self.values[name].value
+
+    def changed(self, other: "Settings") -> list[str]:
+        """Return the names of the values that differ."""
+        names = sorted(self.values.keys() | other.values.keys())
+        nothing = Value(None, DEFAULT)
+        return [n for n in names if self.values.get(n, nothing)[0] != other.values.get(n, nothing)[0]]
 
     def sinks(self) -> dict[str, dict[str, Plain]]:
         """Return the named connections."""
@@ -66,7 +73,16 @@ def look(given: Path | None, environ: Mapping[str, str]) -> Settings:
         _take_file(settings, settings.file)
         settings.problems += settings.file.problems
     _take_environment(settings, environ)
+    _check_lease(settings)
     return settings
+
+
+def _check_lease(settings: Settings) -> None:
+    """A lease that is renewed later than it ends would change hands all the time."""
+    ttl, refresh = settings.values["standby.ttl"], settings.values["standby.refresh"]
+    if parse_duration(refresh.value) >= parse_duration(ttl.value):
+        advice = f"must be shorter than standby.ttl ({ttl.value}): write a third of it"
+        settings.problems.append(f"{refresh.source}: standby.refresh: {advice}")
 
 
 def _take_file(settings: Settings, file: ConfigFile) -> None:

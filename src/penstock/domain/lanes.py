@@ -28,54 +28,182 @@ _MISFIRE: Final = re.compile(r"send_now|skip_after\((.+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its kind, its default, and for words the ones that are allowed."""
+    """One setting: its kind, its default, for words the ones that are allowed, and what it does."""
 
     kind: str
     default: str | int | bool | None = None
     words: tuple[str, ...] = ()
     least: int = 0
     most: int = MAX_INT
+    about: str = ""
 
 
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {
-        "enabled": Setting("bool", default=True),
-        "mode": Setting("word", "immediate", tuple(m.label for m in Mode)),
-        "sink": Setting("text", "console"),
-        "queue": Setting("text"),
-        "target": Setting("text"),
-        "format": Setting("word", None, ("pointer", "full", "app", "payload")),
-        "complete_on": Setting("word", None, ("sent", "reported")),
-        "pool": Setting("text"),
-        "batch_size": Setting("int", 500, least=1),
-        "poll_interval": Setting("duration", "1s"),
-        "lookahead": Setting("duration", "5s"),
-        "jitter": Setting("duration", "0s"),
-        "misfire": Setting("misfire", "send_now"),
-        "rate": Setting("rate"),
-        "max_in_flight": Setting("int", 200, least=1),
-        "max_groups": Setting("int", None, least=1),
-        "retry": Setting("retry", '["0s","1m","5m","15m","1h"]'),
-        "retry_on": Setting("text"),
-        "give_up_on": Setting("text"),
-        "workflow": Setting("text"),
-        "task_queue": Setting("text"),
-        "timeout": Setting("duration", "15s"),
-        "lease": Setting("duration", "30s"),
-        "ack_timeout": Setting("duration", "15m"),
-        "run_timeout": Setting("duration", "1h"),
-        "heartbeat": Setting("duration", "30s"),
-        "on_unknown": Setting("word", "requeue", ("requeue", "hold")),
-        "max_recoveries": Setting("int", 5),
-        "max_recoveries_per_pass": Setting("int", 100, least=1),
-        "hold_until": Setting("word", "done", ("done", "sent")),
-        "max_depth": Setting("int", None, least=1),
-        "max_payload": Setting("size", "256KiB"),
-        "key_ttl": Setting("duration", "24h"),
-        "retention": Setting("word", "7d", tuple(RETENTION_DAYS)),
-        "dead_retention": Setting("duration", "30d"),
-        "keep_payload": Setting("bool", default=True),
-        "weight": Setting("int", 1, least=1),
+        "enabled": Setting(
+            "bool",
+            default=True,
+            about=(
+                "The kill switch: `false` stops the lane and gives back what is claimed and not sent. "
+                "Jobs stay."
+            ),
+        ),
+        "mode": Setting(
+            "word",
+            "immediate",
+            tuple(m.label for m in Mode),
+            about="How jobs that do not say keep order in their group.",
+        ),
+        "sink": Setting("text", "console", about="Where jobs go: a named connection, or a kind."),
+        "queue": Setting("text", about="Queue URL, topic, stream or exchange, for sinks that have several."),
+        "target": Setting("text", about="The URL that is finally called, for jobs that do not bring one."),
+        "format": Setting(
+            "word",
+            None,
+            ("pointer", "full", "app", "payload"),
+            about="What is sent of a job. Unset: what the sink's kind usually sends.",
+        ),
+        "complete_on": Setting(
+            "word",
+            None,
+            ("sent", "reported"),
+            about=(
+                "When a job is done: once the sink took it, or when its executor reports. Unset: by "
+                "the sink's kind."
+            ),
+        ),
+        "pool": Setting("text", about="The pool whose limits its jobs share, unless they name another."),
+        "batch_size": Setting("int", 500, least=1, about="How many jobs one claim takes at most."),
+        "poll_interval": Setting(
+            "duration",
+            "1s",
+            about=(
+                "How long new jobs may go unnoticed when nobody calls: 20ms to 1m. A node looks at "
+                "all its lanes at once, as often as the quickest of them asks for."
+            ),
+        ),
+        "lookahead": Setting(
+            "duration",
+            "5s",
+            about=(
+                "How long before they are due jobs are claimed, to go on time; of a lane or pool with "
+                "a rate no more than that lets go meanwhile."
+            ),
+        ),
+        "jitter": Setting("duration", "0s", about="Each job goes up to this much later, by chance."),
+        "misfire": Setting(
+            "misfire",
+            "send_now",
+            about="What becomes of jobs that are late at their first attempt: they go, or expire.",
+        ),
+        "rate": Setting("rate", about="How many calls may be made to the sink, over all nodes."),
+        "max_in_flight": Setting(
+            "int",
+            200,
+            least=1,
+            about="How many jobs may be being sent, or sent and not reported on, over all nodes.",
+        ),
+        "max_groups": Setting(
+            "int",
+            None,
+            least=1,
+            about="How many ordered groups may have a job in flight, over all nodes.",
+        ),
+        "retry": Setting(
+            "retry",
+            '["0s","1m","5m","15m","1h"]',
+            about="The delay before each attempt, 0s before the first; as many attempts as entries.",
+        ),
+        "retry_on": Setting(
+            "text",
+            about="Failures that are tried again though the sink or executor calls them final.",
+        ),
+        "give_up_on": Setting("text", about="Failures that are final though they would be tried again."),
+        "workflow": Setting("text", about="The workflow that the temporal sink starts."),
+        "task_queue": Setting("text", about="The task queue it is started on."),
+        "timeout": Setting("duration", "15s", about="How long one call to the sink may take."),
+        "lease": Setting(
+            "duration",
+            "30s",
+            about="How long a claim lasts unless its node renews it, which it does three times as often.",
+        ),
+        "ack_timeout": Setting(
+            "duration",
+            "15m",
+            about="How long a job that was sent may go without a start or an outcome being reported.",
+        ),
+        "run_timeout": Setting(
+            "duration",
+            "1h",
+            about="How long a job whose start was reported may go without an outcome or a heartbeat.",
+        ),
+        "heartbeat": Setting(
+            "duration",
+            "30s",
+            about=(
+                "How often an executor that sends heartbeats does so; three that are missed count as silence."
+            ),
+        ),
+        "on_unknown": Setting(
+            "word",
+            "requeue",
+            ("requeue", "hold"),
+            about="What becomes of a job when nobody knows whether it ran: it goes again, or is held.",
+        ),
+        "max_recoveries": Setting(
+            "int",
+            5,
+            about="How often a job may be given up by silent executors; once more and it is dead.",
+        ),
+        "max_recoveries_per_pass": Setting(
+            "int",
+            100,
+            least=1,
+            about="About how many silent jobs of the lane one pass of recovery asks the sink.",
+        ),
+        "hold_until": Setting(
+            "word",
+            "done",
+            ("done", "sent"),
+            about=(
+                "When the next job of a group may go: once the one before is done, or (sinks that "
+                "keep order) sent."
+            ),
+        ),
+        "max_depth": Setting(
+            "int",
+            None,
+            least=1,
+            about="How many jobs may be live before clients are refused. A soft limit.",
+        ),
+        "max_payload": Setting("size", "256KiB", about="How large a payload may be."),
+        "key_ttl": Setting(
+            "duration",
+            "24h",
+            about="How long an idempotency key is kept once its job is finished.",
+        ),
+        "retention": Setting(
+            "word",
+            "7d",
+            tuple(RETENTION_DAYS),
+            about="How long finished jobs are kept, of those enqueued from now on.",
+        ),
+        "dead_retention": Setting(
+            "duration",
+            "30d",
+            about="How long dead jobs are kept; while one blocks its group, longer.",
+        ),
+        "keep_payload": Setting(
+            "bool",
+            default=True,
+            about="`false`: payload and headers of a job are gone once it succeeded.",
+        ),
+        "weight": Setting(
+            "int",
+            1,
+            least=1,
+            about="Its share of a pool that several lanes want, beside the weights of the others.",
+        ),
     }
 )
 

@@ -13,10 +13,23 @@ from penstock.errors import InvalidSetting
 
 POOL_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {
-        "rate": Setting("rate"),
-        "burst": Setting("int", None, least=1, most=MAX_COUNT),
-        "max_in_flight": Setting("int", None, least=1),
-        "key": Setting("word", None, ("tenant", "target", "group")),
+        "rate": Setting("rate", about="How many calls may be made to sinks, over all nodes and lanes."),
+        "burst": Setting(
+            "int",
+            None,
+            least=1,
+            most=MAX_COUNT,
+            about="How many of them at once after a quiet time. Unset: a second's worth.",
+        ),
+        "max_in_flight": Setting(
+            "int", None, least=1, about="How many jobs may be being sent, or sent and not reported on."
+        ),
+        "key": Setting(
+            "word",
+            None,
+            ("tenant", "target", "group"),
+            about="The limits count for each tenant, target (scheme, host and port) or group by itself.",
+        ),
     }
 )
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.failures import named, words_of
 from penstock.domain.job import Live
 from penstock.domain.lanes import Lane
 from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Policy, Running, Succeeded, failed
@@ -54,7 +55,8 @@ def meaning(word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
 
 
 def _failed(error: str | None, word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
-    if not word.retryable:
+    words = words_of(lane["give_up_on" if word.retryable else "retry_on"])
+    if word.retryable == named(words, error):  # the lane's own words may turn the executor's around
         return Dead(Reason.PERMANENT, error)
     policy = Policy(RetrySchedule.from_text(lane["retry"]))
     outcome = failed(error, policy=policy, attempt=job.attempt, max_attempts=job.max_attempts, random=random)

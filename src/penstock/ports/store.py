@@ -208,7 +208,10 @@ class Store(Flow, Insight, Queue, Secrets, Protocol):
         """Take over claims whose lease has run out, each under a new epoch: the old holder is fenced."""
 
     def lapse(self, node: int, lease: timedelta, limit: int, *, under: Term | None = None) -> Lapse | None:
-        """Lease dispatched and running jobs whose deadline has passed, to be probed and resolved."""
+        """Lease dispatched and running jobs whose deadline has passed, to be probed and resolved.
+
+        Those who waited longest, at most `limit`, of each lane at most its `max_recoveries_per_pass`.
+        """
 
     def resolve(self, lapse: Lapse, outcomes: Mapping[int, Outcome]) -> Settled:
         """Write what the probe found for jobs that are still under this lapse's epoch."""

@@ -18,7 +18,8 @@ from penstock.scheduler.plans import Plan, plan_of
 ALIVE: Final = timedelta(seconds=20)
 COUNT_NODES_EVERY_S: Final = 5.0
 SHORTEST_POLL: Final = timedelta(milliseconds=20)
-LONGEST_POLL: Final = timedelta(seconds=1)
+LONGEST_POLL: Final = timedelta(minutes=1)
+USUAL_POLL: Final = timedelta(seconds=1)
 LONGEST_LEASE: Final = timedelta(seconds=15)
 
 
@@ -76,7 +77,7 @@ class Board:
         self.shortest_lease = min(leases, default=LONGEST_LEASE)
         self.ahead = {name: parse_duration(lane["lookahead"]) for name, lane in self.lanes.items()}
         polls = (parse_duration(lane["poll_interval"]) for lane in self.lanes.values())
-        self.poll = max(SHORTEST_POLL, min(polls, default=LONGEST_POLL))
+        self.poll = min(max(SHORTEST_POLL, min(polls, default=USUAL_POLL)), LONGEST_POLL)
 
     def serves(self, lane: str) -> bool:
         """Say whether this node is to dispatch the lane."""

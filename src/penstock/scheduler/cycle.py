@@ -113,7 +113,7 @@ class LaneCycle:
             return False
         plan = deck.board.plan(lane, sink)
         room = 2 * plan.batch - sum(flight.due for flight in self._flights)
-        soon = plan.batch - sum(flight.ahead for flight in self._flights)
+        soon = plan.most_ahead - sum(flight.ahead for flight in self._flights)
         more = False
         if self._jobs_at is not None:
             now_room = min(room, deck.limits.room(plan, plan.limits))
@@ -140,7 +140,7 @@ class LaneCycle:
         """
         if at <= now:
             return self._worth(max(0, min(room, plan.batch)), most=min(plan.batch, plan.max_in_flight)), NONE
-        if at > now + plan.ahead or (soon * 2 < plan.batch and at > now + URGENT):
+        if at > now + plan.ahead or (soon * 2 < plan.most_ahead and at > now + URGENT):
             return 0, NONE
         return max(0, min(soon, plan.batch)), plan.ahead
 

@@ -22,8 +22,8 @@ class Deck:
     """The parts of one node.
 
     `stop` = claim no more, finish or give back what is claimed; `hurry` = begin nothing more, wait for
-    nothing. `poke` says that a lane may have ready groups again, `look_again` calls the scout; a node on
-    standby may not dispatch.
+    nothing. `poke` says that a lane may have ready groups again, `look_again` calls the scout at once,
+    `look_soon` within a second; a node on standby may not dispatch.
     """
 
     ground: Ground
@@ -38,6 +38,7 @@ class Deck:
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     poke: Callable[[str], None] = lambda _: None
     look_again: Callable[[], None] = lambda: None
+    look_soon: Callable[[], None] = lambda: None
     may_dispatch: Callable[[], bool] = lambda: True
     returned: int = 0
     ticks: list[Tick] = field(default_factory=list)

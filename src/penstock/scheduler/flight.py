@@ -18,13 +18,7 @@ from itertools import count
 from typing import Final
 
 from penstock.domain.job import Claim, Claimed
-from penstock.domain.outcomes import (
-    Dispatched,
-    Expired,
-    Outcome,
-    Returned,
-    Succeeded,
-)
+from penstock.domain.outcomes import Dispatched, Expired, Outcome, Returned, Succeeded
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaseLost
 from penstock.ports.flow import Confirmed
@@ -35,6 +29,7 @@ from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.settling import Settling
+from penstock.scheduler.taking import Taking
 from penstock.scheduler.verdicts import needs
 from penstock.scheduler.weeding import instead, kept_back
 
@@ -69,6 +64,7 @@ class Flight:
         self._next_slot = 0.0
         self._marked = claim.sending
         self._out: dict[int, Claimed] = {}
+        self._limits = Taking(deck.limits, claim.epoch)
         self._settling = Settling(deck, plan, claim, self._written)
         self.undecided = len(claim.jobs)
         self._line_up()
@@ -94,7 +90,7 @@ class Flight:
         finally:
             deck.limits.unwatch(self._news)
             deck.limits.forget(self._plan.name, epoch)
-            deck.limits.hand_over(self._plan, list(self._out.values()))
+            self._limits.hand_over(self._out.values())
             deck.holdings.drop(epoch)
 
     def _tick(self) -> Tick:
@@ -150,7 +146,7 @@ class Flight:
             self._take_due(now)
             go: list[Claimed] = []
             if self._ready:
-                go, self._ready = self._deck.limits.admit(self._plan, self._ready, who=self._claim.epoch)
+                go, self._ready = self._limits.admit(self._plan, self._ready)
                 self._return_hopeless(now)
             if go:
                 await self._launch(go, tasks)
@@ -164,9 +160,11 @@ class Flight:
             await wait_for(self._news, 0.5)
 
     def _stopped(self, now: float) -> bool:
-        """Say whether the lane was stopped since the claim, as far as we know: what waits must go back."""
+        """Say whether what waits must go back since the lane was stopped; else go by its settings of now."""
         board = self._deck.board
         lane = board.lanes.get(self._plan.name)
+        if lane is not None:
+            self._plan = board.plan(lane, self._sink)
         return lane is not None and board.stopped(lane, self._deck.time.now(now))
 
     def _take_due(self, now: float) -> None:
@@ -191,18 +189,18 @@ class Flight:
         confirmed = await self._confirm()
         self._phases["confirm"] += deck.ground.monotonic() - started
         if confirmed is None:  # the store is away: as long as the claim is trusted we ask again
-            deck.limits.refund(self._plan, go)
+            self._limits.refund(go)
             self._ready = go + self._ready
             if not deck.holdings.trusts(epoch, deck.ground.monotonic()):
                 self._abandon()
             return
         if not confirmed.ours:
-            deck.limits.refund(self._plan, go)
+            self._limits.refund(go)
             self._abandon()
             return
         if confirmed.stopped is not None:
             deck.board.note_stopped(self._plan.name)
-            deck.limits.refund(self._plan, go)
+            self._limits.refund(go)
             self._ready = go + self._ready
             self._return_all(confirmed.stopped)
             return
@@ -225,7 +223,7 @@ class Flight:
 
     def _unsent(self, jobs: Sequence[Claimed]) -> None:
         """Take back that these were about to be sent."""
-        self._deck.limits.refund(self._plan, jobs)
+        self._limits.refund(jobs)
         for claimed in jobs:
             self._deck.breakers.not_tried(self._plan.aim(claimed))
 
@@ -264,7 +262,7 @@ class Flight:
             else:
                 outcomes[claimed.job.arrival] = outcome
                 refused.append(claimed)
-        self._deck.limits.refund(self._plan, [*refused, *early])
+        self._limits.refund([*refused, *early])
         for claimed in early:
             self._wait(claimed)
         self._decide(outcomes)
@@ -316,8 +314,8 @@ class Flight:
                     self._out[claimed.job.arrival] = claimed
                 case _:
                     done.append(claimed)
-        self._deck.limits.refund(self._plan, unsent)
-        self._deck.limits.release(self._plan, done)
+        self._limits.refund(unsent)
+        self._limits.release(done)
         self._decide(outcomes)
         for claimed in batch:
             self._next_of_group(claimed, went=_taken(outcomes[claimed.job.arrival]))
@@ -389,7 +387,7 @@ class Flight:
         gone = [
             self._out.pop(arrival) for arrival in settled.applied | settled.refused if arrival in self._out
         ]
-        self._deck.limits.hand_over(self._plan, gone)
+        self._limits.hand_over(gone)
         if self._claim.groups:
             self._deck.poke(self._plan.name)
 

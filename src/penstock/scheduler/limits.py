@@ -194,7 +194,7 @@ class Limits:
         """Note that jobs wait; what the store was not asked for yet it is asked for at once."""
         share.wants[lane, who] = share.wants.get((lane, who), 0) + jobs
         self._waits.setdefault((lane, who), []).append(share)
-        if share.wanted() > share.asked or now >= share.until:
+        if share.wanted() > max(share.asked, share.free(now)) or now >= share.until:
             self._wanted.set()
 
     def hold(self, plan: Bounded[J], jobs: Iterable[J]) -> bool:
@@ -297,13 +297,17 @@ class Limits:
             shares = self._to_ask()
             if shares:
                 await self.ask(shares)
-            await wait_for(self._wanted, self._pause())
+            if not await wait_for(self._wanted, self._pause()):
+                for share in self._shares.values():
+                    share.asked = 0
 
     async def ask(self, shares: Sequence[Share]) -> None:
         """Make one call for all of these."""
         needs = [self._need(share) for share in shares]
         for share, need in zip(shares, needs, strict=True):
-            share.asked, share.handed = share.wanted(), 0
+            share.handed = 0
+            # Never less than before within a round: what is wanted goes up and down while waiters look again.
+            share.asked = max(share.asked, share.wanted())
             # What is given back is not to be used while the answer is on its way.
             share.tokens = min(share.tokens, need.tokens)
             share.slots = max(share.busy, min(share.slots, need.slots))
@@ -379,8 +383,8 @@ class Limits:
         share = self._shares.get(name)
         if share is None:
             share = self._shares[name] = Share(limit)
-        elif share.limit != limit:  # changed at run time
-            share.limit = limit
+        elif share.limit != limit:  # changed at run time: what is held was granted by other rules
+            share.limit, share.until = limit, 0.0
         share.weights[plan.name] = plan.weight
         return share
 

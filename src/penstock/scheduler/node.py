@@ -88,9 +88,10 @@ class Node:
             Breakers(ground, board, self.options.trip_after, self.options.open_for),
             poke=self._poke,
             look_again=self.wake,
+            look_soon=self._look_soon,
             may_dispatch=self._may_dispatch,
         )
-        self.scout = Scout(self.deck, self._found)
+        self.scout = Scout(self.deck, self._found, self._wake_lanes)
 
     async def run(self) -> None:
         """Serve until told to stop, then give back or finish what is claimed."""
@@ -177,6 +178,7 @@ class Node:
         for name in [lane for lane in self.deck.board.lanes if lane not in self._cycles]:
             cycle = self._cycles[name] = LaneCycle(self.deck, name, lanes)
             lanes.create_task(cycle.run())
+            self.wake()
 
     def _note(self) -> str:
         """Return what this node knows that explains why jobs wait."""
@@ -200,9 +202,17 @@ class Node:
             if name in self._cycles:
                 self._cycles[name].notice(what)
 
+    def _look_soon(self) -> None:
+        self.scout.soon()
+
+    def _wake_lanes(self) -> None:
+        for cycle in self._cycles.values():
+            cycle.look()
+
     def _changed(self, lane: str) -> None:
         if lane in self._cycles:
             self._cycles[lane].look()
+            self.wake()
 
     def _poke(self, lane: str) -> None:
         if lane in self._cycles and self.deck.time.known:

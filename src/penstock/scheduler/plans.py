@@ -6,12 +6,13 @@ from functools import cache
 from typing import Final
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.failures import words_of
 from penstock.domain.job import Claimed, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Policy
 from penstock.domain.pools import Pool
-from penstock.domain.rates import Rate, default_burst, parse_rate
+from penstock.domain.rates import Rate, allowance, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.targets import target_of
 from penstock.ports.flow import Limit
@@ -33,6 +34,7 @@ class Plan:
     timeout: timedelta
     poll: timedelta
     ahead: timedelta
+    most_ahead: int
     jitter: timedelta
     heartbeat: timedelta
     skip_after: timedelta | None
@@ -41,6 +43,7 @@ class Plan:
     weight: int
     max_in_flight: int
     max_recoveries: int
+    recoveries_per_pass: int
     retry_on: tuple[str, ...]
     give_up_on: tuple[str, ...]
     limits: tuple[Limit, ...]
@@ -122,7 +125,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
     limits = lane_limits(lane)
     reported = (lane["complete_on"] or sink.complete_on) == "reported"
     passes = lane["hold_until"] == "sent" and sink.keeps_order
-    misfire = lane["misfire"]
+    misfire, ahead = lane["misfire"], parse_duration(lane["lookahead"])
     return Plan(
         lane=lane,
         name=lane.name,
@@ -132,7 +135,8 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         lease=parse_duration(lane["lease"]),
         timeout=parse_duration(lane["timeout"]),
         poll=parse_duration(lane["poll_interval"]),
-        ahead=parse_duration(lane["lookahead"]),
+        ahead=ahead,
+        most_ahead=most_ahead(lane, pools.get(lane["pool"] or ""), ahead),
         jitter=parse_duration(lane["jitter"]),
         heartbeat=parse_duration(lane["heartbeat"]),
         skip_after=parse_duration(misfire[len("skip_after(") : -1]) if misfire != "send_now" else None,
@@ -145,8 +149,9 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         weight=lane["weight"],
         max_in_flight=lane["max_in_flight"],
         max_recoveries=lane["max_recoveries"],
-        retry_on=_words(lane["retry_on"]),
-        give_up_on=_words(lane["give_up_on"]),
+        recoveries_per_pass=lane["max_recoveries_per_pass"],
+        retry_on=words_of(lane["retry_on"]),
+        give_up_on=words_of(lane["give_up_on"]),
         limits=limits,
         group_limits=(*limits, *groups_limit(lane)),
         format=lane["format"] or sink.format,
@@ -163,6 +168,14 @@ def lane_limits(lane: Lane) -> tuple[Limit, ...]:
     rate = _rate(lane["rate"])
     burst = default_burst(rate) if rate else 1
     return (Limit("lane", lane.name, "", rate, burst, lane["max_in_flight"]),)
+
+
+def most_ahead(lane: Lane, pool: Pool | None, window: timedelta) -> int:
+    """Return how many jobs are worth holding before they are due: what the rates let go within the window."""
+    shared = pool_limit(pool, "") if pool is not None and pool.key is None else ()
+    limits = (*lane_limits(lane), *shared)
+    allowed = [allowance(limit.rate, limit.burst, window=window) for limit in limits if limit.rate]
+    return min([int(lane["batch_size"]), *allowed])
 
 
 def groups_limit(lane: Lane) -> tuple[Limit, ...]:
@@ -196,7 +209,3 @@ def key_of(pool: Pool, plan: Plan, claimed: Claimed) -> str:
 @cache
 def _rate(text: str | None) -> Rate | None:
     return parse_rate(text) if text else None
-
-
-def _words(text: str | None) -> tuple[str, ...]:
-    return tuple(word.strip().lower() for word in (text or "").split(",") if word.strip())

@@ -8,8 +8,10 @@ number. Where nobody knows, the lane's `on_unknown` decides. A claim of a `hold`
 *sending* was never sent: it goes again.
 
 A job that was taken from a node never becomes poison: only executors that had started and fell silent again
-and again make it so. A batch is never filled with jobs that are looked at and skipped: each look pushes the
-deadline or changes the job.
+and again make it so. A pass asks about at most `max_recoveries_per_pass` silent jobs of a lane, so that one
+with very many is in nobody's way; if it was full, the next pass follows at once. A claim is dealt with whole,
+that many jobs at a time. A batch is never filled with jobs that are looked at and skipped: each look pushes
+the deadline or changes the job.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.job import Claim, Claimed
+from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.outcomes import (
     Dead,
@@ -39,7 +42,7 @@ from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
 
 CLAIMS: Final = 20
-JOBS: Final = 100
+JOBS: Final = 1000
 PROBE_TIMEOUT: Final = timedelta(seconds=10)
 LEASE: Final = timedelta(seconds=30)
 MISSED_BEATS: Final = 3
@@ -72,10 +75,14 @@ class Recovery:
     async def _settle(self, claim: Claim) -> None:
         plan = await self._plan(claim.lane)
         jobs = [claimed for claimed in claim.jobs if claimed.job.arrival not in claim.settled]
-        if plan is not None and plan.hold and not claim.sending:
-            found: Sequence[Probed] = [Probed(NOT_STARTED)] * len(
-                jobs
-            )  # the mark comes before the send: it was not
+        some = plan.recoveries_per_pass if plan is not None else max(1, len(jobs))
+        for start in range(0, len(jobs), some):
+            if not await self._settle_some(claim, plan, jobs[start : start + some]):
+                return  # its lease runs out, and somebody tries again
+
+    async def _settle_some(self, claim: Claim, plan: Plan | None, jobs: Sequence[Claimed]) -> bool:
+        if plan is not None and plan.hold and not claim.sending:  # the mark comes before the send: it was not
+            found: Sequence[Probed] = [Probed(NOT_STARTED)] * len(jobs)
             outcomes: dict[int, Outcome] = {c.job.arrival: Lapsed(started=False) for c in jobs}
         else:
             found = await self._probe(plan, jobs)
@@ -91,7 +98,9 @@ class Recovery:
             else:
                 self._tell(claim.lane, found)
                 self.deck.poke(claim.lane)
-                return
+                self.deck.look_soon()
+                return True
+        return False
 
     def _left(self, plan: Plan | None, claimed: Claimed, probed: Probed) -> Outcome:
         """Return what a claim whose holder is gone means for one of its jobs."""
@@ -110,10 +119,10 @@ class Recovery:
         lapse = await ground.call(ground.store.lapse, deck.node, LEASE, JOBS, under=term)
         if lapse is None:
             return False
-        names = {lane.id: name for name, lane in (await ground.call(ground.store.lanes)).items()}
+        lanes = await ground.call(ground.store.lanes)
         by_lane: dict[str, list[Claimed]] = {}
         for claimed in lapse.jobs:
-            by_lane.setdefault(names[claimed.job.lane], []).append(claimed)
+            by_lane.setdefault(lapse.lanes[claimed.job.lane], []).append(claimed)
         outcomes: dict[int, Outcome] = {}
         for lane, jobs in sorted(by_lane.items()):
             plan = await self._plan(lane)
@@ -130,7 +139,9 @@ class Recovery:
                 break
         for lane in by_lane:
             deck.poke(lane)
-        return len(lapse.jobs) == JOBS
+        deck.look_soon()
+        full = [name for name, jobs in by_lane.items() if len(jobs) >= _per_pass(lanes, name)]
+        return bool(full) or len(lapse.jobs) == JOBS
 
     def _silent(self, plan: Plan | None, claimed: Claimed, probed: Probed) -> Outcome:
         """Return what an executor's silence means for one job."""
@@ -193,3 +204,7 @@ class Recovery:
     def _tell(self, lane: str, found: Sequence[Probed]) -> None:
         fates: Mapping[str, int] = Counter(probed.fate for probed in found)
         self.deck.ground.emit(Recovered(lane=lane, fates=fates))
+
+
+def _per_pass(lanes: Mapping[str, Lane], name: str) -> int:
+    return int(lanes[name]["max_recoveries_per_pass"]) if name in lanes else JOBS

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from penstock.domain.job import Claim, Claimed
-from penstock.domain.outcomes import Dead, Outcome, Returned, Succeeded
+from penstock.domain.outcomes import Dead, Deferred, Failed, Lapsed, Outcome, Returned, Succeeded
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import JobDied, LeaseLost, ReturnedJobs, SettledBatch, StoreFailed
 from penstock.ports.store import Settled
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
 
+AGAIN: Final = (Failed, Deferred, Returned, Lapsed)
 GATHER_S: Final = 0.004
 AGAIN_S: Final = 0.1
 
@@ -82,6 +83,8 @@ class Settling:
         self.took += took
         self._tell(outcomes, settled, took)
         self._written(settled)
+        if any(isinstance(outcome, AGAIN) for outcome in outcomes.values()):
+            self._deck.look_soon()
 
     def _lose(self, jobs: int) -> None:
         self.lost = True

@@ -1,12 +1,11 @@
 """What a sink's answer means for a job: the lane's own words first, then its schedule."""
 
-import re
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
+from penstock.domain.failures import named
 from penstock.domain.job import Claimed
 from penstock.domain.outcomes import (
+    Dead,
     Dispatched,
     Lapsed,
     Outcome,
@@ -16,18 +15,16 @@ from penstock.domain.outcomes import (
     failed,
     outcome_of,
 )
+from penstock.domain.states import Reason
 from penstock.scheduler.plans import Plan
-
-_STATUS: Final = re.compile(r"\b([1-5][0-9][0-9])\b")
-_CLASS: Final = re.compile(r"[1-5]xx")
 
 
 def verdict(plan: Plan, claimed: Claimed, receipt: Receipt, *, random: float) -> Outcome:
     """Return what the answer means; `retry_on` and `give_up_on` may turn one kind of failure into another."""
     match receipt:
-        case Rejected(error=error) if said(plan.retry_on, error):
+        case Rejected(error=error) if named(plan.retry_on, error):
             receipt = TryAgain(error)
-        case TryAgain(error=error) if said(plan.give_up_on, error):
+        case TryAgain(error=error) if named(plan.give_up_on, error):
             receipt = Rejected(error)
         case _:
             pass
@@ -44,22 +41,12 @@ def unanswered(plan: Plan, claimed: Claimed, error: str, *, random: float) -> Ou
     """Return what it means that nobody knows: work that must not repeat is held, other work failed."""
     if plan.hold:
         return Lapsed(hold=True)
+    if named(plan.give_up_on, error):
+        return Dead(Reason.PERMANENT, error)
     job = claimed.job
     return failed(
         error, policy=plan.policy, attempt=job.attempt, max_attempts=job.max_attempts, random=random
     )
-
-
-def said(words: Sequence[str], error: str) -> bool:
-    """Say whether an error is one of these: a status (`404`), a class (`5xx`), or part of its text."""
-    text, status = error.lower(), _STATUS.search(error)
-    for word in words:
-        if _CLASS.fullmatch(word):
-            if status is not None and status[1][0] == word[0]:
-                return True
-        elif word in text:
-            return True
-    return False
 
 
 def needs(plan: Plan) -> timedelta:

@@ -32,18 +32,23 @@ def settle(tables: Tables, claim: Claim, outcomes: Mapping[int, Outcome] | None,
 
 
 def lapse(tables: Tables, lease: timedelta, limit: int, now: datetime) -> Lapse | None:
-    """Lease jobs whose executor fell silent."""
-    silent = sorted(
-        (row.deadline, row.arrival)
+    """Lease jobs whose executor fell silent: who waited longest, of each lane no more than it says."""
+    left = {lane.id: lane["max_recoveries_per_pass"] for lane in tables.lanes.values()}
+    chosen: list[int] = []
+    for _, arrival, lane in sorted(
+        (row.deadline, row.arrival, row.lane)
         for row in tables.live.values()
         if row.state in _OUT and row.deadline is not None and row.deadline < now
-    )[:limit]
-    if not silent:
+    ):
+        if left[lane] and len(chosen) < limit:
+            left[lane] -= 1
+            chosen.append(arrival)
+    if not chosen:
         return None
     epoch = next(tables.epochs)
-    for _, arrival in silent:
+    for arrival in chosen:
         tables.live[arrival] = tables.live[arrival]._replace(epoch=epoch, deadline=now + lease)
-    rows = [tables.live[arrival] for _, arrival in silent]
+    rows = [tables.live[arrival] for arrival in chosen]
     jobs = tuple(Claimed(row, tables.context(row)) for row in rows)
     return Lapse(epoch, jobs, {row.lane: tables.lane_names[row.lane] for row in rows})
 

@@ -17,9 +17,13 @@ from penstock.stores.sql.rows import AUDIT_COLUMNS, LIVE
 from penstock.stores.sql.settle import landed, requests_for, settle_row, write
 
 REMOVE = "DELETE FROM penstock.jobs WHERE arrival = ANY(:arrivals)"
-SILENT = f"""
-    SELECT {LIVE} FROM penstock.jobs WHERE deadline < :now ORDER BY deadline, arrival LIMIT :limit
-       FOR UPDATE SKIP LOCKED"""
+MOST_PER_LANE = "SELECT id, max_recoveries_per_pass FROM penstock.lanes ORDER BY id"
+SILENT = """
+    SELECT deadline, arrival FROM penstock.jobs WHERE lane = :lane AND deadline < :now
+     ORDER BY lane, deadline, arrival LIMIT :most"""
+STILL_SILENT = f"""
+    SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) AND deadline < :now
+     ORDER BY deadline, arrival FOR UPDATE SKIP LOCKED"""
 PROBE = "UPDATE penstock.jobs SET epoch = :epoch, deadline = :until WHERE arrival = ANY(:arrivals)"
 OURS = f"""
     SELECT {LIVE} FROM penstock.jobs
@@ -135,8 +139,15 @@ def wake_groups(tx: Tx, hot: HotPath, rows: Sequence[Live]) -> None:
 
 
 def lapse(tx: Tx, hot: HotPath, lease: timedelta, limit: int) -> Lapse | None:
-    """Lease jobs whose executor fell silent: a new epoch, and a deadline by which the probe must be done."""
-    rows = [tx.live(row) for row in tx.fetch(SILENT, now=tx.now, limit=limit)]
+    """Lease jobs whose executor fell silent: a new epoch, and a deadline by which the probe must be done.
+
+    Those who waited longest, of each lane no more than it says.
+    """
+    lanes = tx.fetch(MOST_PER_LANE)
+    each = {"lane": [lane for lane, _ in lanes], "most": [most for _, most in lanes]}
+    silent = tx.fetch_each(SILENT, each, best="deadline, arrival", now=tx.now, limit=limit)
+    chosen = [arrival for _, arrival in sorted(silent)[:limit]]
+    rows = [tx.live(row) for row in tx.fetch(STILL_SILENT, arrivals=chosen, now=tx.now)] if chosen else []
     if not rows:
         return None
     epoch, until = hot.next_epoch(tx), tx.now + lease

@@ -38,6 +38,10 @@ from penstock.testing.store_suite.factories import (
 )
 
 
+def _ids(lapse: Lapse) -> set[str]:
+    return {claimed.context.id for claimed in lapse.jobs if claimed.context is not None}
+
+
 def _lapse(store: Store, lease: timedelta = HOUR, limit: int = 100) -> Lapse:
     lapse = store.lapse(2, lease, limit)
     assert lapse is not None
@@ -170,6 +174,33 @@ class LapseTests:
         assert found == {a: (LANE, "3"), b: ("other", "2")}
         [row] = [claimed.job for claimed in lapse.jobs if claimed.job.receipt]
         assert (row.receipt, row.current_send) == ("m-1", 1)
+
+    def test_a_lapse_takes_no_more_of_a_lane_than_it_says(self, store: Store) -> None:
+        """Those who waited longest; a lane with very many is in nobody's way."""
+        put_lane(store, max_recoveries_per_pass=2)
+        put_lane(store, "other")
+        many = enqueue(store, *(job() for _ in range(5)))
+        batch = some(claim(store))
+        ages: dict[str, Outcome] = {job_id: Dispatched(PAST * (9 - n)) for n, job_id in enumerate(many)}
+        store.settle(batch, by_id(batch, ages))
+        [late] = enqueue(store, job("other"))
+        settle(store, some(claim(store, "other")), Running(PAST))
+
+        assert _ids(_lapse(store)) == {*many[:2], late}
+        assert _ids(_lapse(store)) == {*many[2:4]}
+        put_lane(store)
+        assert _ids(_lapse(store)) == {many[4]}
+
+    def test_a_lapse_takes_no_more_than_it_is_asked_for(self, store: Store) -> None:
+        """Of all lanes together."""
+        for name in ("a", "b"):
+            put_lane(store, name)
+            enqueue(store, *(job(name) for _ in range(3)))
+            settle(store, some(claim(store, name)), Dispatched(PAST))
+        parts = [len(_lapse(store, limit=4).jobs) for _ in range(2)]
+
+        assert parts == [4, 2]
+        assert store.lapse(2, HOUR, 4) is None
 
     def test_a_takeover_brings_contexts_as_last_edited(self, store: Store) -> None:
         """What the old holder would have sent is what the new one asks about."""

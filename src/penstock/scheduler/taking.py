@@ -1,0 +1,46 @@
+"""What the jobs of one claim have taken of limits, and by which settings: those may change meanwhile.
+
+A job gives back to the limits that it took from, whatever its lane's pool is by then.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from penstock.domain.job import Claimed
+from penstock.scheduler.limits import Limits
+from penstock.scheduler.plans import Plan
+
+
+class Taking:
+    """The tokens and slots of one claim's jobs."""
+
+    def __init__(self, limits: Limits, who: int) -> None:
+        self._limits, self._who = limits, who
+        self._by: dict[int, Plan] = {}
+
+    def admit(self, plan: Plan, jobs: Sequence[Claimed]) -> tuple[list[Claimed], list[Claimed]]:
+        """Return the jobs that may go now and those that must wait, as `Limits.admit`."""
+        go, wait = self._limits.admit(plan, jobs, who=self._who)
+        for claimed in go:
+            self._by[claimed.job.arrival] = plan
+        return go, wait
+
+    def refund(self, jobs: Iterable[Claimed]) -> None:
+        """Give back tokens and slots of jobs for which no call was made."""
+        self._give(self._limits.refund, jobs)
+
+    def release(self, jobs: Iterable[Claimed]) -> None:
+        """Give back the slots of jobs that are no longer being sent."""
+        self._give(self._limits.release, jobs)
+
+    def hand_over(self, jobs: Iterable[Claimed]) -> None:
+        """Give up the slots of jobs that are out."""
+        self._give(self._limits.hand_over, jobs)
+
+    def _give(self, give: Callable[[Plan, list[Claimed]], None], jobs: Iterable[Claimed]) -> None:
+        found: dict[int, tuple[Plan, list[Claimed]]] = {}
+        for claimed in jobs:
+            plan = self._by.pop(claimed.job.arrival, None)
+            if plan is not None:
+                found.setdefault(id(plan), (plan, []))[1].append(claimed)
+        for plan, those in found.values():
+            give(plan, those)
