@@ -22,7 +22,7 @@ from penstock.domain.outcomes import (
     Running,
     Succeeded,
 )
-from penstock.domain.settlement import Landing, land, late, moved, occupied, still_asked, went
+from penstock.domain.settlement import Landing, key_taken, land, late, moved, occupied, still_asked, went
 from penstock.domain.states import IN_FLIGHT, LIVE, TERMINAL, VERBS, JobState, Move, Reason, Verb
 from penstock.errors import IllegalTransition
 
@@ -476,6 +476,12 @@ def test_a_replayed_job_starts_over_but_for_its_send_number(state: JobState, mod
     assert (after.send, after.open, after.current_send) == (2, False, 3)
     assert (after.ord, after.holds, after.due_at) == (5, mode.ordered, NOW)
     assert (after.start_by, after.epoch, after.receipt) == (None, None, None)
+
+
+def test_a_replay_that_is_refused_names_the_key_its_owner_and_the_way_out() -> None:
+    said = key_taken("order-7", "01J")
+
+    assert said == 'its key "order-7" belongs to job 01J now: enqueue it anew, under another key'
 
 
 @pytest.mark.parametrize(
