@@ -14,6 +14,8 @@ from json import encoder
 from math import isinf
 from typing import Any, Final, Self
 
+from msgspec.json import Encoder
+
 MAX_NESTING: Final = 64
 SURROGATE: Final = "holds a lone surrogate, which is no character: send the text without it"
 NUL: Final = (
@@ -22,6 +24,7 @@ NUL: Final = (
 NUMBER: Final = "holds NaN, infinity or a number too long for any reader: send null or text instead"
 NESTED: Final = f"is nested deeper than {MAX_NESTING} levels: flatten it, or send text that holds the rest"
 _TEXT: Final = frozenset({str})
+_SIMPLE: Final = frozenset({str, int, bool, type(None)})  # both encoders write these in the same way
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _STRINGS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
@@ -54,12 +57,23 @@ class Json(str):
 
 def dumped(value: object) -> str:
     """Return a Python value as JSON text, or raise BadPayload."""
-    if not (
+    if (
         type(value) is dict
         and _TEXT.issuperset(map(type, value))
-        and _PLAIN.issuperset(map(type, value.values()))
-    ):  # a flat object, as most payloads are, needs no further look
-        _look(value, MAX_NESTING)
+        and _SIMPLE.issuperset(map(type, value.values()))
+    ):  # a flat object without fractions, as most payloads are, needs no further look
+        try:
+            text = _QUICK(value).decode()
+        except ValueError:
+            return _dumped(value)  # which says what is wrong
+        if _NUL in text:
+            _check_characters(text)
+        return text
+    return _dumped(value)
+
+
+def _dumped(value: object) -> str:
+    _look(value, MAX_NESTING)
     try:
         text = _written(value)
     except TypeError as error:
@@ -190,6 +204,7 @@ def encoder_with(
     return lambda value: "".join(write(value, 0))
 
 
+_QUICK: Final = Encoder().encode
 _written: Final = encoder_with(getattr(encoder, "c_make_encoder", None))
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite
