@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.answers import DEFAULT_WAIT, LEAST_WAIT, MOST_WAIT, receipt_of
+from penstock.domain.answers import DEFAULT_WAIT, KEPT, LEAST_WAIT, MOST_WAIT, receipt_of
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -98,7 +98,16 @@ def test_a_receiver_may_say_not_now(body: bytes, wait: timedelta) -> None:
     ],
 )
 def test_anything_else_is_taken_for_yes(body: bytes) -> None:
-    assert answer(200, body) == Accepted("200")
+    receipt = answer(200, body)
+
+    assert isinstance(receipt, Accepted)
+    assert str(receipt.receipt).startswith("200 ")
+    assert len(str(receipt.receipt)) <= len("200 ") + KEPT
+
+
+def test_of_a_yes_the_status_and_the_first_words_are_kept() -> None:
+    assert answer(204, b"") == Accepted("204")
+    assert answer(202, b'{"id":\n7}') == Accepted('202 {"id": 7}')
 
 
 def test_a_long_answer_is_shown_short_and_clean() -> None:

@@ -151,6 +151,7 @@ async def test_a_secret_that_is_none_sends_nothing(executor: ThreadExecutor) -> 
     [
         (Answer(status=201), Accepted("201")),
         (Answer(status=204), Accepted("204")),
+        (Answer(status=202, body=b'{"id":\n7}' + b"x" * 300), Accepted('202 {"id": 7}' + "x" * 190 + "…")),
         (Answer(body=NOT_NOW), Throttled(timedelta(seconds=30), f"HTTP 200: {NOT_NOW.decode()}")),
         (Answer(status=429, headers={"Retry-After": "7"}), Throttled(timedelta(seconds=7), "HTTP 429")),
         (Answer(status=503, headers={"Retry-After": "7"}), Throttled(timedelta(seconds=7), "HTTP 503")),
@@ -274,11 +275,34 @@ async def test_a_connection_is_kept_and_cookies_are_not(sink: Sink) -> None:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     target = f"http://127.0.0.1:{runner.addresses[0][1]}/"
     for _ in range(20):  # more in all than any one answer may be
-        assert await posted(sink, Envelope("01JOB", 1, "l", 1, PAYLOAD, target)) == Accepted("200")
+        assert isinstance(await posted(sink, Envelope("01JOB", 1, "l", 1, PAYLOAD, target)), Accepted)
     await runner.cleanup()
 
     assert len(set(ports)) == 1
     assert cookies == [{}] * 20
+
+
+async def test_one_host_has_so_many_calls_at_a_time_and_others_do_not_wait_for_it(
+    executor: ThreadExecutor,
+) -> None:
+    """What finds no place is sent nowhere and told to come again; a place that is freed is used at once."""
+    gate = asyncio.Event()
+    sink = await opened(executor, {"max_per_host": 2})
+    async with receiver(answer=lambda _: Answer(gate=gate)) as hangs, receiver() as quick:
+        async with asyncio.TaskGroup() as tasks:
+            held = [tasks.create_task(posted(sink, envelope(hangs))) for _ in range(2)]
+            await hangs.received(2)
+            assert await posted(sink, envelope(quick)) == Accepted("200")
+            refused = await posted(sink, envelope(hangs))
+            waiting = tasks.create_task(posted(sink, envelope(hangs)))
+            gate.set()
+        await sink.close()
+
+    place = hangs.url.removeprefix("http://")
+    busy = f"{place} has 2 calls to answer already (max_per_host)"
+    assert refused == Throttled(timedelta(seconds=2), busy)
+    assert [task.result() for task in [*held, waiting]] == [Accepted("200")] * 3
+    assert len(hangs.requests) == 3
 
 
 async def test_a_proxy_of_the_environment_is_not_used(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,6 +362,7 @@ async def test_a_connection_of_a_name_has_settings(executor: ThreadExecutor) -> 
         ({"header_prefix": "X Acme"}, "no prefix"),
         ({"authorization": "a\r\nb"}, "control character"),
         ({"connect_timeout": "soon"}, "not a duration"),
+        ({"max_per_host": 0}, "not a number from 1 on"),
         ({"ca_file": "nowhere.pem"}, "cannot be read"),
         ({"url": 7}, "write a text"),
         ({"autorization": "x"}, "did you mean authorization"),
@@ -377,7 +402,7 @@ async def test_https_is_verified(executor: ThreadExecutor, certificate: tuple[Pa
     strict = await opened(executor)
 
     for _ in range(20):  # over one connection, more in all than any one answer may be
-        assert await posted(trusting, message) == Accepted("200")
+        assert isinstance(await posted(trusting, message), Accepted)
     refused = await posted(strict, message)
     await trusting.close()
     await strict.close()

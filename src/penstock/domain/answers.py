@@ -19,6 +19,7 @@ from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Try
 from penstock.domain.texts import shown
 
 SHOWN: Final = 500
+KEPT: Final = 200  # of the answer to a message that was taken: it is kept with every job
 DEFAULT_WAIT: Final = timedelta(seconds=10)
 LEAST_WAIT: Final = timedelta(seconds=1)  # "not now" costs no attempt, so "at once" could go on for ever
 MOST_WAIT: Final = timedelta(days=1)
@@ -30,12 +31,17 @@ def receipt_of(status: int, *, body: bytes, retry_after: str | None, now: dateti
     """Return the receipt; `body` is the beginning of the answer's, `retry_after` the header's text."""
     if 200 <= status < 300:
         wait = _refused_for(body)
-        return Accepted(str(status)) if wait is None else Throttled(wait, _error(status, body))
+        return Accepted(_accepted(status, body)) if wait is None else Throttled(wait, _error(status, body))
     if status == 429 or (status == 503 and retry_after is not None):
         return Throttled(_wait(retry_after, now), _error(status, body))
     if status in _LATER or status >= 500:
         return TryAgain(_error(status, body))
     return Rejected(_error(status, body))
+
+
+def _accepted(status: int, body: bytes) -> str:
+    said = shown(body[: 4 * KEPT].decode(errors="replace"), KEPT)
+    return f"{status} {said}" if said else str(status)
 
 
 def _error(status: int, body: bytes) -> str:

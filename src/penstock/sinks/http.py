@@ -23,19 +23,22 @@ from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import EVENT_PREFIX, check_prefix, check_value, message_headers
-from penstock.domain.outcomes import Receipt, Rejected, TryAgain
+from penstock.domain.outcomes import Receipt, Rejected, Throttled, TryAgain
 from penstock.domain.texts import shown
 from penstock.domain.webhooks import BadSecret, signed
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import Clock
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
 from penstock.sinks.guard import Guard, GuardedResolver, RefusedAddress
+from penstock.sinks.hosts import HostBusy, Hosts
 from penstock.sinks.keys import Keys, WebhookKeys, no_keys
 from penstock.sinks.names import Names
-from penstock.sinks.options import duration, known_only, text
+from penstock.sinks.options import duration, known_only, number, text, tls_context
+from penstock.sinks.waves import PAUSE
 
 MAX_ANSWER: Final = 64 * 1024
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
+MAX_PER_HOST: Final = 100
 # Shorter than the five seconds after which many servers close an idle connection: a message sent into a
 # closing one would cost an attempt.
 KEEP_ALIVE_S: Final = 4.0
@@ -64,6 +67,7 @@ class HttpSink:
         keys: Keys = no_keys,
         target: str | None = None,
         authorization: str | None = None,
+        max_per_host: int = MAX_PER_HOST,
     ) -> None:
         self._session = session
         self._names = names
@@ -72,6 +76,7 @@ class HttpSink:
         self._keys = keys
         self._target = target
         self._authorization = authorization
+        self._hosts = Hosts(max_per_host)
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Post each message, one after the other."""
@@ -96,8 +101,13 @@ class HttpSink:
             return Rejected(str(error))
         data = body if len(body) < _LARGE else io.BytesIO(body)
         try:
-            async with self._session.post(url, data=data, headers=headers, allow_redirects=False) as answer:
+            async with (
+                self._hosts.place(url.host_port_subcomponent or ""),
+                self._session.post(url, data=data, headers=headers, allow_redirects=False) as answer,
+            ):
                 return await self._receipt(answer)
+        except HostBusy as error:
+            return Throttled(PAUSE, str(error))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return failure(url, error)
 
@@ -181,9 +191,10 @@ async def open_http(
     options: Options, supplies: Supplies, *, resolver: AbstractResolver | None = None
 ) -> HttpSink:
     """Open a pool of connections to any targets that may be called."""
-    known_only(options, "url", "authorization", "header_prefix", "connect_timeout", "ca_file")
+    known_only(options, "url", "authorization", "header_prefix", "connect_timeout", "ca_file", "max_per_host")
     target, ca_file = text(options, "url"), text(options, "ca_file")
     connect = duration(options, "connect_timeout", CONNECT_TIMEOUT)
+    max_per_host = number(options, "max_per_host") or MAX_PER_HOST
     try:
         prefix = check_prefix(text(options, "header_prefix") or EVENT_PREFIX)
         authorization = check_value(text(options, "authorization") or "") or None
@@ -193,7 +204,7 @@ async def open_http(
     keys: Keys = no_keys
     if supplies.secrets is not None:
         keys = WebhookKeys(supplies.secrets, executor=supplies.executor, clock=supplies.clock)
-    context = await supplies.executor.run(lambda: _context(ca_file))
+    context = await supplies.executor.run(lambda: tls_context(ca_file))
     names = GuardedResolver(resolver or Names(), guard)
     return HttpSink(
         guarded_session(guard, names, context, connect),
@@ -203,6 +214,7 @@ async def open_http(
         keys=keys,
         target=target,
         authorization=authorization,
+        max_per_host=max_per_host,
     )
 
 
@@ -211,7 +223,7 @@ def guarded_session(
 ) -> aiohttp.ClientSession:
     """Return connections that the guard watches over; nothing of the environment is used, nothing is kept."""
     connector = aiohttp.TCPConnector(
-        limit=0,  # the engine bounds what is in flight
+        limit=0,  # the engine bounds what is in flight, Hosts what is of it to one host
         keepalive_timeout=KEEP_ALIVE_S,
         ttl_dns_cache=DNS_FRESH_FOR_S,
         resolver=names,
@@ -225,11 +237,3 @@ def guarded_session(
         auto_decompress=False,
         trust_env=False,
     )
-
-
-def _context(ca_file: str | None) -> ssl.SSLContext:
-    """Read the certificates, which takes some ten milliseconds."""
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidSetting("ca_file", f"{ca_file} cannot be read: {error}") from None
