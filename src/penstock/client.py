@@ -7,6 +7,7 @@ anything is written, and every refusal names the field and the fix. A client may
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import timedelta
 from itertools import islice
 from random import Random
@@ -15,6 +16,7 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 
 from penstock import integrations
 from penstock.admission import Admission
+from penstock.domain.access import Who
 from penstock.domain.filters import Page
 from penstock.domain.gates import Explanation
 from penstock.domain.intake import Content, Fields, Given, Time, check_text
@@ -28,6 +30,7 @@ from penstock.domain.ulid import BadUlid, Ulids
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreError, StoreUnavailable
 from penstock.explain import explain
+from penstock.limited import limited
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
@@ -66,6 +69,12 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def acting(self, who: Who) -> "Client":
+        """Return a client on the same connections that acts for somebody, and sees no more than he may."""
+        other = copy(self)
+        other._actor, other.store = who.name, limited(self.store, who)  # noqa: SLF001 - a copy of ourselves
+        return other
 
     def close(self) -> None:
         """Give up connections."""

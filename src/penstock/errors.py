@@ -8,6 +8,7 @@ PenstockError
 ├── InvalidSetting        a lane or pool setting is wrong; nothing was written
 ├── InvalidConfig         a configuration file or variable is wrong; every problem, with its line
 ├── IllegalTransition     the machine has no such move from this state
+├── Forbidden             whoever asks may not do this, or see this
 ├── NotFound              no job (lane, group …) of that name
 ├── TermOver              this node no longer leads; nothing was written
 ├── InUse                 a lane or pool cannot be deleted while something needs it
@@ -90,6 +91,15 @@ class IllegalTransition(PenstockError):
         super().__init__(f"a job that is {state} cannot {move}")
         self.state = state
         self.move = move
+
+
+class Forbidden(PenstockError):
+    """Whoever asks may not do this."""
+
+    def __init__(self, who: str, what: str) -> None:
+        super().__init__(f"{who} may not {what}")
+        self.who = who
+        self.what = what
 
 
 class NotFound(PenstockError):

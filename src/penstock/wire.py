@@ -21,6 +21,7 @@ from penstock.domain.states import Verb
 from penstock.errors import InvalidJob, PenstockError
 from penstock.ports.store import Done, Timeline
 
+HIDDEN: Final = ("payload", "headers", "result")
 _OPEN: Final = re.compile(r"[ \t\r\n]*\{(?:[ \t\r\n]*(\}))?")
 _NAME: Final = re.compile(r'[ \t\r\n]*"((?:[^"\\]|\\.)*)"[ \t\r\n]*:[ \t\r\n]*')
 _NEXT: Final = re.compile(r"[ \t\r\n]*([,}])")
@@ -123,7 +124,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
     """Return the job object.
 
     `run_at` is when it goes next, moved by back-off and edits; `lease_until` is how long whoever has it may
-    stay silent.
+    stay silent. `hidden` names what is kept from this reader, who lacks the scope `payload`.
     """
     live, said = job.live, job.context
     began = live.started_at or live.sent_at or live.claimed_at
@@ -167,6 +168,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
         "duration_ms": took and max(0, took // timedelta(milliseconds=1)),
         "updated_at": _newest(job),
         **({"payload": raw(said and said.payload)} if payload else {}),
+        **({"hidden": list(HIDDEN)} if job.hidden else {}),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "api.md").read_text()
 SOURCES = "".join(path.read_text() for path in (ROOT / "src" / "penstock" / "api").glob("*.py"))
-ROUTE = re.compile(r'@(get|post)\("([^"]+)"\)')
+ROUTE = re.compile(r'@(get|post|put|patch|delete)\(\s*"([^"]+)"')
 KIND = re.compile(r'(?:Problem\(|\d{3}: \()\s*(?:\d{3},\s*)?"([a-z-]+)"')
 
 

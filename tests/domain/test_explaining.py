@@ -270,6 +270,13 @@ def test_a_job_waits_for_another_of_its_group(ahead: Neighbour, rest: str, until
     assert found == Explanation(S.PENDING, Gate.GROUP, text, until=until, job="01J")
 
 
+def test_which_job_it_waits_for_may_be_nobodys_business() -> None:
+    found = explain(facts(standing={"ahead": Neighbour("", S.RUNNING, 1, BEFORE)}))
+
+    assert found.text == "waits for a job of another tenant of group A-1, which is running"
+    assert found.job is None
+
+
 # -- its time
 def test_a_job_is_due_later() -> None:
     found = explain(facts(job(due_at=LATER)))

@@ -2,6 +2,7 @@
 
 app.py       the application, put together from the parts below
 access.py    who may talk to it: Host, Origin, and which addresses it may listen on
+scopes.py    what each route needs, and whether whoever asks has it
 bodies.py    what a request carries, checked; payloads are cut out and never rewritten
 jobs.py      enqueue, look at, list · outcomes.py executors' reports
 health.py    live, ready, metrics · stats.py the figures of the status page and of `penstock top`

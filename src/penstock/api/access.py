@@ -14,6 +14,8 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.api.problems import MEDIA_TYPE, Problem
+from penstock.api.scopes import STATE
+from penstock.domain.access import LOCAL
 from penstock.errors import InvalidSetting
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -67,6 +69,7 @@ def guarded(app: ASGIApp, *, hosts: Collection[str] = ()) -> ASGIApp:
 
         problem = _refusal(scope["method"], scope["headers"], names)
         if problem is None:
+            scope[STATE] = LOCAL  # type: ignore[typeddict-unknown-key]
             await app(scope, receive, send_with_headers)
         else:
             await _send(problem, send_with_headers)

@@ -16,8 +16,10 @@ from penstock.api.health import Readiness, health_routes, metrics_route
 from penstock.api.jobs import job_routes
 from penstock.api.outcomes import outcome_routes
 from penstock.api.problems import Problem, answer
+from penstock.api.scopes import check_routes, guard, needs
 from penstock.api.stats import Stats
 from penstock.client import Client
+from penstock.domain.access import Scope
 from penstock.errors import PenstockError
 from penstock.observability.health import Health
 from penstock.observability.live import Live
@@ -47,7 +49,7 @@ def make_app(
     stats = Stats(client, live=live, health=health, version=version, monotonic=clock.monotonic)
     readiness = Readiness(desk, health, clock.monotonic)
 
-    @get("/api/stats")
+    @get("/api/stats", opt=needs(Scope.READ))
     async def get_stats() -> Response[bytes]:
         return json_answer(await desk.ask(stats))
 
@@ -88,8 +90,10 @@ def make_metrics_app(
 
 
 def _served(routes: Sequence[HTTPRouteHandler], *, hosts: Collection[str]) -> ASGIApp:
+    check_routes(routes)
     app = Litestar(
         route_handlers=routes,
+        guards=[guard],
         exception_handlers={
             Problem: answer,
             PenstockError: answer,

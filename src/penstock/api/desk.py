@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from litestar import Response
+from litestar import Request, Response
 
+from penstock.api.scopes import unknown_caller, who_of
 from penstock.client import Client
 from penstock.ports.executor import Executor
 
@@ -20,6 +21,13 @@ class Desk:
 
     client: Client
     executor: Executor
+
+    def acting(self, request: Request[Any, Any, Any]) -> Client:
+        """Return the client as whoever sent the request may use it; every handler about jobs uses this."""
+        who = who_of(request)
+        if who is None:
+            raise unknown_caller()
+        return self.client.acting(who)
 
     async def ask(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what a blocking call returns, raise what it raises."""

@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.bodies import bad_json, json_object, json_text
 from penstock.api.desk import json_answer
 from penstock.api.problems import Problem
+from penstock.api.scopes import OPEN
 from penstock.delivery.processing import Answer, Processor
 from penstock.errors import NotFound
 from penstock.tokens import BadToken
@@ -21,7 +22,7 @@ SCHEME: Final = "bearer"
 def dispatch_routes(processor: Processor) -> list[HTTPRouteHandler]:
     """Return the handler of the processing endpoint."""
 
-    @post("/api/dispatch/process")
+    @post("/api/dispatch/process", opt=OPEN)  # the message's own token is the proof
     async def process(request: Request[Any, Any, Any]) -> Response[bytes]:
         token = _bearer(request.headers.get("authorization"))
         job_id = json_object(await json_text(request)).get("messageId")

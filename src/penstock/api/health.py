@@ -11,6 +11,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from penstock.api.desk import Desk, json_answer
+from penstock.api.scopes import OPEN, needs
+from penstock.domain.access import Scope
 from penstock.errors import PenstockError
 from penstock.observability.health import Health, Reason
 from penstock.observability.live import Live
@@ -56,14 +58,14 @@ def health_routes(
 ) -> list[HTTPRouteHandler]:
     """Return the handlers of health and metrics."""
 
-    @get("/health/live")
+    @get("/health/live", opt=OPEN)
     async def alive() -> Response[bytes]:
         # Answering is the proof: the loop turns.
         return json_answer(
             encode({"alive": True, "loop_delay_ms": round(live.loop_delay() * 1000, 1)}),
         )
 
-    @get("/health/ready")
+    @get("/health/ready", opt=OPEN)
     async def ready() -> Response[bytes]:
         reasons = await readiness.reasons()
         shown = {"ready": not reasons, "reasons": [reason._asdict() for reason in reasons]}
@@ -75,7 +77,7 @@ def health_routes(
 def metrics_route(desk: Desk, metrics: CollectorRegistry) -> HTTPRouteHandler:
     """Return the handler of `/metrics`; a scrape may ask the store, so it runs beside the loop."""
 
-    @get("/metrics")
+    @get("/metrics", opt=needs(Scope.READ))
     async def scrape(request: Request[Any, Any, Any]) -> Response[bytes]:
         try:
             write, media_type = choose_encoder(request.headers.get("accept", ""))

@@ -8,7 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.bodies import batch_of, json_text
 from penstock.api.desk import Desk, json_answer
+from penstock.api.scopes import needs
 from penstock.client import Client
+from penstock.domain.access import Scope
 from penstock.domain.intake import check_text
 from penstock.domain.job import Enqueued
 from penstock.domain.names import near
@@ -30,33 +32,32 @@ KNOWN: Final = (*FILTERS, "state", "limit", "payloads")
 
 def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
     """Return the handlers of jobs."""
-    client = desk.client
 
-    @post("/api/jobs")
+    @post("/api/jobs", opt=needs(Scope.ENQUEUE, tenants=True))
     async def enqueue(request: Request[Any, Any, Any]) -> Response[bytes]:
         text = await json_text(request)
         key = request.headers.get("idempotency-key")
-        made = await desk.ask(_enqueue, client, text, key)
+        made = await desk.ask(_enqueue, desk.acting(request), text, key)
         location = None if made.id is None else f"/api/jobs/{made.id}"
         return json_answer(made.text, status=made.status, location=location)
 
-    @get("/api/jobs")
+    @get("/api/jobs", opt=needs(Scope.READ, tenants=True))
     async def list_jobs(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return json_answer(await desk.ask(_list, client, [*request.query_params.multi_items()]))
+        return json_answer(await desk.ask(_list, desk.acting(request), [*request.query_params.multi_items()]))
 
-    @get("/api/jobs/{job_id:str}")
+    @get("/api/jobs/{job_id:str}", opt=needs(Scope.READ, tenants=True))
     async def get_job(request: Request[Any, Any, Any]) -> Response[bytes]:
-        job_id = request.path_params["job_id"]
+        client, job_id = desk.acting(request), request.path_params["job_id"]
         return json_answer(await desk.ask(lambda: encode(job_object(client.get(job_id)))))
 
-    @get("/api/jobs/{job_id:str}/explain")
+    @get("/api/jobs/{job_id:str}/explain", opt=needs(Scope.READ, tenants=True))
     async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
-        job_id = request.path_params["job_id"]
+        client, job_id = desk.acting(request), request.path_params["job_id"]
         return json_answer(await desk.ask(lambda: encode(explanation_object(client.explain(job_id)))))
 
-    @get("/api/jobs/{job_id:str}/timeline")
+    @get("/api/jobs/{job_id:str}/timeline", opt=needs(Scope.READ, tenants=True))
     async def get_timeline(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return json_answer(await desk.ask(_timeline, client, request.path_params["job_id"]))
+        return json_answer(await desk.ask(_timeline, desk.acting(request), request.path_params["job_id"]))
 
     return [enqueue, list_jobs, get_job, explain, get_timeline]
 

@@ -8,7 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.bodies import batch_of, json_text
 from penstock.api.desk import json_answer
 from penstock.api.problems import AGAIN_AFTER_S, Problem
+from penstock.api.scopes import needs
 from penstock.delivery.pointers import BadMessage, Pointer, read_pointer
+from penstock.domain.access import Scope
 from penstock.sources.posted import Posted, PostedSource
 from penstock.wire import encode
 
@@ -16,7 +18,7 @@ from penstock.wire import encode
 def message_routes(source: PostedSource) -> list[HTTPRouteHandler]:
     """Return the handler of messages; what is taken is in memory, not on disk."""
 
-    @post("/api/router/messages")
+    @post("/api/router/messages", opt=needs(Scope.ENQUEUE))
     async def take(request: Request[Any, Any, Any]) -> Response[bytes]:
         text = await json_text(request)
         elements = batch_of(f'{{"messages":{text}}}' if text.lstrip().startswith("[") else text, "messages")

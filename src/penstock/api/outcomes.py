@@ -12,7 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.bodies import bad_json, batch_of, json_object, json_text
 from penstock.api.desk import Desk, json_answer
 from penstock.api.problems import Problem
+from penstock.api.scopes import needs
 from penstock.client import Client
+from penstock.domain.access import Scope
 from penstock.domain.durations import BadDuration, parse_duration
 from penstock.domain.job import Job
 from penstock.domain.reports import Word, meaning
@@ -40,15 +42,15 @@ class Said(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 def outcome_routes(desk: Desk, rng: Random) -> list[HTTPRouteHandler]:
     """Return the handlers of reports; `rng` spreads retries."""
 
-    @post("/api/jobs/{job_id:str}/outcome")
+    @post("/api/jobs/{job_id:str}/outcome", opt=needs(Scope.REPORT, tenants=True))
     async def report(request: Request[Any, Any, Any]) -> Response[bytes]:
         job_id, text = request.path_params["job_id"], await json_text(request)
-        return json_answer(await desk.ask(_one, desk.client, job_id, text, rng=rng))
+        return json_answer(await desk.ask(_one, desk.acting(request), job_id, text, rng=rng))
 
-    @post("/api/outcomes")
+    @post("/api/outcomes", opt=needs(Scope.REPORT, tenants=True))
     async def report_many(request: Request[Any, Any, Any]) -> Response[bytes]:
         text = await json_text(request)
-        return json_answer(await desk.ask(_many, desk.client, text, rng=rng))
+        return json_answer(await desk.ask(_many, desk.acting(request), text, rng=rng))
 
     return [report, report_many]
 

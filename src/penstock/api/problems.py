@@ -9,6 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from penstock.errors import (
+    Forbidden,
     InvalidCursor,
     InvalidJob,
     InvalidQuery,
@@ -85,6 +86,9 @@ def problem_of(error: PenstockError) -> Problem:
         case KeyConflict(job_id=job, key=key):
             hint = f"GET /api/jobs/{job} shows it; another payload needs another key"
             return Problem(409, "key-conflict", str(error), hint=hint, job=job, key=key)
+        case Forbidden():
+            hint = "use a key or a login that may: penstock access list shows what each one may do"
+            return Problem(403, "forbidden", str(error), hint=hint)
         case NotFound():
             hint = "use the id as POST /api/jobs returned it; a finished job is dropped when it is old"
             return Problem(404, "not-found", str(error), hint=hint)

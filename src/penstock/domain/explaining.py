@@ -162,8 +162,9 @@ def _group(facts: Facts) -> Explanation | None:
     if ahead is None:
         return None
     until = ahead.due_at if ahead.state is S.PENDING and ahead.due_at > facts.now else None
-    text = f"waits for job {ahead.id} of group {job.live.grp}, {_ahead(ahead, until)}"
-    return Explanation(job.state, Gate.GROUP, text, until=until, job=ahead.id)
+    which = f"job {ahead.id}" if ahead.id else "a job of another tenant"
+    text = f"waits for {which} of group {job.live.grp}, {_ahead(ahead, until)}"
+    return Explanation(job.state, Gate.GROUP, text, until=until, job=ahead.id or None)
 
 
 def _ahead(ahead: Neighbour, until: datetime | None) -> str:

@@ -195,7 +195,7 @@ class AuditPage(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A job as a person sees it, live or finished."""
+    """A job as a person sees it, live or finished; `hidden`: what it carries is kept from this one."""
 
     id: str
     lane: str
@@ -207,3 +207,4 @@ class Job(NamedTuple):
     error: str | None = None
     result: str | None = None
     request: str | None = None
+    hidden: bool = False

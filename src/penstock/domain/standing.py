@@ -8,7 +8,7 @@ from penstock.domain.states import JobState, Verb
 
 
 class Neighbour(NamedTuple):
-    """Another job of the same group."""
+    """Another job of the same group; no id = it is none of the reader's business which."""
 
     id: str
     state: JobState

@@ -11,6 +11,8 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
 from penstock import __version__
+from penstock.api.scopes import OPEN, needs
+from penstock.domain.access import Scope
 
 _MEDIA_TYPES: Final = {
     "status.css": "text/css",
@@ -26,7 +28,7 @@ def pages() -> list[HTTPRouteHandler]:
     tags = {name: f'"{blake2s(content, digest_size=8).hexdigest()}"' for name, content in contents.items()}
     shell = Template((static / "status.html").read_text(encoding="utf-8"))
 
-    @get("/")
+    @get("/", opt=needs(Scope.READ))
     async def status(request: Request[Any, Any, Any]) -> Response[bytes]:
         # The Host was checked: it is a name of ours, and what the next commands on the page should say.
         base = escape(f"http://{request.headers.get('host', '')}")
@@ -34,7 +36,7 @@ def pages() -> list[HTTPRouteHandler]:
         headers = {"Cache-Control": "no-store"}
         return Response(page.encode(), media_type="text/html", headers=headers)
 
-    @get("/static/{name:str}")
+    @get("/static/{name:str}", opt=OPEN)
     async def file(request: Request[Any, Any, Any]) -> Response[bytes]:
         name = request.path_params["name"]
         if name not in contents:

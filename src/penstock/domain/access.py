@@ -1,0 +1,78 @@
+"""Who may do what: scopes, the roles that bundle them, and somebody who is known.
+
+A scope is what a request needs, a role is a name for the scopes that people usually have together. Whoever is
+bound to a tenant sees and enqueues that tenant's jobs only, whatever his scopes are.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from penstock.errors import InvalidSetting
+
+
+class Scope(StrEnum):
+    """What somebody may do."""
+
+    READ = "read"  # look at jobs, lanes, groups, figures: everything but what jobs carry
+    PAYLOAD = "payload"  # see payloads, headers, results, and what targets answered
+    ENQUEUE = "enqueue"  # put jobs into lanes, and messages into the router
+    REPORT = "report"  # say what became of a send
+    OPERATE = "operate"  # act on jobs, pause lanes, pools and groups, replay
+    ADMIN = "admin"  # change lanes and pools, keys and people
+
+
+ROLES: Final[Mapping[str, frozenset[Scope]]] = {
+    "viewer": frozenset({Scope.READ}),
+    "operator": frozenset(set(Scope) - {Scope.ADMIN}),
+    "admin": frozenset(Scope),
+}
+
+
+class Who(NamedTuple):
+    """Somebody who is known; `name` is what the audit calls him."""
+
+    name: str
+    scopes: frozenset[Scope]
+    tenant: str | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """Say whether he has the scope."""
+        return scope in self.scopes
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether nothing that a store holds is kept from him."""
+        return self.tenant is None and Scope.PAYLOAD in self.scopes
+
+
+# Whoever reaches a node that asks for no login: a program or a page of this machine.
+LOCAL: Final = Who("api", frozenset(Scope))
+
+
+def check_scopes(names: Iterable[str]) -> frozenset[Scope]:
+    """Return scopes from their names and from names of roles, or raise InvalidSetting."""
+    found: set[Scope] = set()
+    for name in names:
+        if name in ROLES:
+            found |= ROLES[name]
+        elif name in set(Scope):
+            found.add(Scope(name))
+        else:
+            raise InvalidSetting(
+                "scope", f"{name!r} is none of {', '.join(Scope)}, and no role ({', '.join(ROLES)})"
+            )
+    if not found:
+        raise InvalidSetting("scope", "there is none: give at least one, or a role")
+    return frozenset(found)
+
+
+def role_of(scopes: Collection[Scope]) -> str | None:
+    """Return the role that is exactly these scopes, if there is one."""
+    return next((role for role, bundle in ROLES.items() if bundle == frozenset(scopes)), None)
+
+
+def spelled(scopes: Iterable[Scope]) -> str:
+    """Return scopes as they are kept: names in their own order, with a comma between."""
+    chosen = frozenset(scopes)
+    return ",".join(scope for scope in Scope if scope in chosen)

@@ -1,0 +1,192 @@
+"""A store as somebody sees it who may not see everything: another tenant's jobs, or what jobs carry.
+
+This is the one place where both are decided. A client on such a store, and with it the API, the pages, lists,
+explanations, timelines and reports, cannot show or touch what its store does not let through. What is not
+named here is refused: a new method of stores needs its place in one of the tables below.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final, cast
+
+from penstock.domain.access import Scope, Who
+from penstock.domain.edits import Changed, Version
+from penstock.domain.filters import JobQuery, Page
+from penstock.domain.job import AuditPage, Enqueued, Job, NewJob
+from penstock.domain.masking import without_answer, without_content
+from penstock.domain.standing import Standing
+from penstock.domain.states import Effect, Verb
+from penstock.errors import Forbidden, InvalidJob, KeyConflict, NotFound, PenstockError
+from penstock.ports.store import Done, Report, Reported, Store, Timeline
+
+# What holds nothing of any job, and everybody may ask.
+COMMON: Final = frozenset(
+    {"now", "check_schema", "lanes", "pools", "store_pause", "targets", "nodes", "leader", "wake", "depth"}
+)
+# What is about everybody's jobs, and shows nothing that they carry.
+WHOLE: Final = frozenset(
+    {
+        "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
+        "pause_group", "group", "list_groups", "counts", "scout",
+    }
+)  # fmt: skip
+
+
+def limited(store: Store, who: Who) -> Store:
+    """Return the store as this one sees it."""
+    return store if who.sees_all else cast("Store", LimitedStore(store, who))
+
+
+class LimitedStore:
+    """A store without what is kept from somebody."""
+
+    def __init__(self, store: Store, who: Who) -> None:
+        self._store, self._who = store, who
+        self._tenant = who.tenant
+        self._hides = not who.may(Scope.PAYLOAD)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store's method is
+        if name in COMMON or (name in WHOLE and self._tenant is None):
+            return getattr(self._store, name)
+        raise Forbidden(self._who.name, f"use {name} of the store")
+
+    def close(self) -> None:
+        """Leave the store open: it belongs to others too."""
+
+    # -- the way in
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | PenstockError]:
+        """Write jobs; those of a tenant's own key are that tenant's."""
+        if self._tenant is None:
+            return self._store.enqueue(jobs)
+        refused: dict[int, PenstockError] = {}
+        for index, job in enumerate(jobs):
+            if job.tenant not in (None, self._tenant):
+                problem = f"{self._who.name} is bound to the tenant {self._tenant!r}: leave it out"
+                refused[index] = InvalidJob("tenant", problem)
+        own = [job._replace(tenant=self._tenant) for i, job in enumerate(jobs) if i not in refused]
+        written = iter(self._checked(self._store.enqueue(own) if own else []))
+        return [refused[index] if index in refused else next(written) for index in range(len(jobs))]
+
+    def _checked(self, answers: Sequence[Enqueued | PenstockError]) -> list[Enqueued | PenstockError]:
+        """Tell nothing of a job that has the same key or id and is not this tenant's."""
+        named = [_named(answer) for answer in answers]
+        own = self._mine([id_ for id_ in named if id_])
+        taken = InvalidJob("key", "is taken: use another; keys are shared by all tenants of a lane")
+        pairs = zip(answers, named, strict=True)
+        return [answer if id_ is None or id_ in own else taken for answer, id_ in pairs]
+
+    # -- executors and operators
+    def report(self, reports: Sequence[Report]) -> list[Reported]:
+        """Apply what executors say of jobs that are theirs."""
+        own = self._mine([report.id for report in reports])
+        applied = iter(self._store.report([report for report in reports if report.id in own]))
+        return [next(applied) if report.id in own else Reported(False, True) for report in reports]
+
+    def operate(
+        self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
+    ) -> list[Done]:
+        """Carry out a verb; another tenant's job is no job."""
+        own = self._mine(ids)
+        mine = [id_ for id_ in ids if id_ in own]
+        done = iter(self._store.operate(verb, mine, actor=actor, reason=reason, force=force))
+        return [next(done) if id_ in own else Done(Effect.REFUSED, None, "no such job") for id_ in ids]
+
+    def edit(
+        self,
+        id: str,  # noqa: A002
+        *,
+        actor: str,
+        reason: str,
+        payload: Changed = ...,
+        headers: Changed = ...,
+        target: Changed = ...,
+        run_at: datetime | None = None,
+        replay: bool = False,
+        force: bool = False,
+    ) -> Done:
+        """Change a job that is theirs."""
+        if id not in self._mine([id]):
+            raise NotFound("job", id)
+        return self._store.edit(
+            id,
+            actor=actor,
+            reason=reason,
+            payload=payload,
+            headers=headers,
+            target=target,
+            run_at=run_at,
+            replay=replay,
+            force=force,
+        )
+
+    # -- reading
+    def find(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Return jobs that are theirs, without what they may not see."""
+        return {id_: self._shown(job) for id_, job in self._own(ids).items()}
+
+    def list_jobs(self, query: JobQuery) -> Page:
+        """Return a page of jobs that are theirs."""
+        if self._tenant is not None:
+            if query.tenant not in (None, self._tenant):
+                return Page([], None)
+            query = replace(query, tenant=self._tenant)
+        if self._hides:
+            query = replace(query, payloads=False)
+        page = self._store.list_jobs(query)
+        return page._replace(jobs=[self._shown(job) for job in page.jobs])
+
+    def timeline(self, id: str) -> Timeline:  # noqa: A002
+        """Return what is on record of a job that is theirs."""
+        found = self._store.timeline(id) if id in self._mine([id]) else Timeline((), ())
+        if not self._hides:
+            return found
+        attempts = [attempt._replace(error=without_answer(attempt.error)) for attempt in found.attempts]
+        return Timeline(attempts, found.audit)
+
+    def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
+        """Return what a job was to send, to those who may see it."""
+        if self._hides:
+            raise Forbidden(self._who.name, "see payloads: it needs the scope payload")
+        return self._store.payload_versions(id) if id in self._mine([id]) else []
+
+    def standing(self, id: str) -> Standing | None:  # noqa: A002
+        """Return why a job of theirs is where it is."""
+        if id not in self._mine([id]):
+            return None
+        found = self._store.standing(id)
+        if found is None:
+            return None
+        ahead, tried = found.ahead, found.tried
+        if ahead is not None and ahead.id not in self._mine([ahead.id]):
+            ahead = ahead._replace(id="", error=None)
+        if self._hides:
+            ahead = ahead and ahead._replace(error=without_answer(ahead.error))
+            tried = tried and tried._replace(error=without_answer(tried.error))
+        return found._replace(job=self._shown(found.job), ahead=ahead, tried=tried)
+
+    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+        """Return audit rows; a tenant sees what was done to lanes, nobody's jobs."""
+        page = self._store.audit_log(lane=lane, limit=limit, after=after)
+        if self._tenant is None:
+            return page
+        return page._replace(entries=[entry for entry in page.entries if entry.action.startswith("lane.")])
+
+    def _mine(self, ids: Collection[str]) -> Collection[str]:
+        return ids if self._tenant is None else self._own(ids)
+
+    def _own(self, ids: Collection[str]) -> dict[str, Job]:
+        found = self._store.find(list(ids)) if ids else {}
+        return {id_: job for id_, job in found.items() if self._tenant in (None, job.live.tenant)}
+
+    def _shown(self, job: Job) -> Job:
+        return without_content(job) if self._hides else job
+
+
+def _named(answer: Enqueued | PenstockError) -> str | None:
+    """Return the job that an answer names and did not make."""
+    match answer:
+        case Enqueued(id=id_, duplicate=True) | KeyConflict(job_id=id_):
+            return id_
+        case _:
+            return None

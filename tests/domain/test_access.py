@@ -1,0 +1,59 @@
+"""Scopes, roles, and what is hidden from those who lack the scope `payload`."""
+
+import pytest
+
+from penstock.domain.access import LOCAL, ROLES, Scope, Who, check_scopes, role_of, spelled
+from penstock.domain.masking import without_answer, without_content
+from penstock.errors import InvalidSetting
+from tests.domain.test_explaining import job
+
+
+def test_roles_are_bundles_of_scopes() -> None:
+    assert ROLES["viewer"] == {Scope.READ}
+    assert ROLES["operator"] == set(Scope) - {Scope.ADMIN}
+    assert ROLES["admin"] == set(Scope)
+    assert LOCAL.sees_all
+
+
+def test_scopes_are_given_by_name_and_by_role() -> None:
+    assert check_scopes(["viewer", "payload"]) == {Scope.READ, Scope.PAYLOAD}
+    assert check_scopes(["enqueue"]) == {Scope.ENQUEUE}
+    assert spelled(check_scopes(["payload", "viewer"])) == "read,payload"
+    assert role_of(check_scopes(["viewer"])) == "viewer"
+    assert role_of(check_scopes(["enqueue"])) is None
+
+
+@pytest.mark.parametrize(("names", "problem"), [(["root"], "is none of read"), ([], "there is none")])
+def test_other_scopes_are_refused(names: list[str], problem: str) -> None:
+    with pytest.raises(InvalidSetting, match=problem):
+        check_scopes(names)
+
+
+def test_somebody_with_a_tenant_or_without_payloads_does_not_see_all() -> None:
+    assert not Who("a", frozenset(Scope), "t").sees_all
+    assert not Who("a", frozenset({Scope.READ})).sees_all
+    assert Who("a", frozenset({Scope.READ})).may(Scope.READ)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (None, None),
+        ("HTTP 500: card 4242 declined\nand more", "HTTP 500"),
+        ("HTTP 500", "HTTP 500"),
+        ("no connection to example.com:443: refused", "no connection to example.com:443: refused"),
+    ],
+)
+def test_what_a_target_answered_is_left_out(error: str | None, shown: str | None) -> None:
+    assert without_answer(error) == shown
+
+
+def test_a_job_is_shown_without_what_it_carries() -> None:
+    whole = job(error="HTTP 402: card 4242 declined")
+    shown = without_content(whole._replace(result="4242"))
+
+    assert shown.hidden
+    assert "4242" not in repr(shown)
+    assert shown.context is not None
+    assert shown.context.payload is None
+    assert without_content(whole._replace(context=None)).context is None

@@ -1,0 +1,166 @@
+"""A store as somebody sees it who may not see everything."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Client
+from penstock.domain.access import ROLES, Scope, Who
+from penstock.domain.lanes import lane
+from penstock.domain.states import JobState, Verb
+from penstock.errors import Forbidden, InvalidJob, NotFound
+from penstock.limited import COMMON, WHOLE, LimitedStore, limited
+from penstock.ports.flow import Flow
+from penstock.ports.insight import Insight
+from penstock.ports.queue import Queue
+from penstock.ports.secrets import Secrets
+from penstock.ports.store import Ask, Store
+from penstock.stores.memory import MemoryStore
+from tests.api.conftest import memory_store
+
+ALL = frozenset(Scope)
+ADA = Who("key:ada", ALL, "ada")
+BOB = Who("key:bob", ALL, "bob")
+VIEWER = Who("user:vera", ROLES["viewer"])
+# What belongs to nodes, operators of the machine and the command line: nobody reaches it through an API.
+ENGINE = {
+    "claim", "claim_groups", "mark_sending", "renew", "settle", "takeover", "lapse", "resolve", "expire",
+    "fold_counts", "retire", "record_ticks", "register_node", "beat", "elect", "extend_term", "resign",
+    "confirm", "permit", "mark_target", "wakeups", "migrate", "push", "receive", "ack", "nack", "queued",
+    "secrets", "add_secret", "show_secret",
+}  # fmt: skip
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = memory_store()
+    store.put_lane(lane("orders", sink="http", mode="block_on_error"), actor="test")
+    return store
+
+
+@pytest.fixture
+def client(store: MemoryStore) -> Iterator[Client]:
+    with Client(store) as client:
+        yield client
+
+
+def test_every_method_of_a_store_has_its_place() -> None:
+    """A new one is refused to the limited until somebody decides, and this test says so."""
+    methods = {
+        name
+        for part in (Store, Flow, Insight, Queue, Secrets)
+        for name in vars(part)
+        if not name.startswith("_") and callable(vars(part)[name])
+    }
+    own = {name for name in vars(LimitedStore) if not name.startswith("_")}
+
+    assert methods - own - COMMON - WHOLE - ENGINE == set()
+    assert not (own & COMMON)
+    assert not (own & WHOLE)
+    assert not (COMMON & WHOLE)
+    assert not (ENGINE & (own | COMMON | WHOLE))
+
+
+@pytest.mark.parametrize("method", [*sorted(ENGINE), *sorted(WHOLE), "something_new"])
+def test_what_is_not_named_is_refused(store: MemoryStore, method: str) -> None:
+    with pytest.raises(Forbidden, match="key:ada may not"):
+        getattr(limited(store, ADA), method)
+
+
+def test_whoever_sees_all_has_the_store_itself(store: MemoryStore) -> None:
+    assert limited(store, Who("user:op", ROLES["operator"])) is store
+
+
+def test_a_tenant_enqueues_as_itself(client: Client) -> None:
+    ada = client.acting(ADA)
+    made = ada.enqueue("orders", {"n": 1})
+    also = ada.enqueue("orders", {"n": 1}, tenant="ada")
+
+    assert client.get(made.id).live.tenant == "ada"
+    assert client.get(also.id).live.tenant == "ada"
+    with pytest.raises(InvalidJob, match="bound to the tenant 'ada'"):
+        ada.enqueue("orders", {"n": 1}, tenant="bob")
+
+
+def test_another_tenants_key_tells_nothing(client: Client) -> None:
+    job = client.acting(BOB).enqueue("orders", {"card": "4242"}, key="k1")
+    ada = client.acting(ADA)
+    for payload in ({"card": "4242"}, {"card": "1"}):
+        with pytest.raises(InvalidJob, match="is taken") as refused:
+            ada.enqueue("orders", payload, key="k1")
+        assert job.id not in str(refused.value)
+
+    [answer] = ada.enqueue_many([{"lane": "orders", "id": job.id}])
+    assert isinstance(answer, InvalidJob)
+    assert client.acting(BOB).enqueue("orders", {"card": "4242"}, key="k1").duplicate
+
+
+def test_another_tenants_job_is_no_job(client: Client) -> None:
+    theirs = client.acting(BOB).enqueue("orders", {"n": 1}).id
+    nobodys = client.enqueue("orders", {"n": 2}).id
+    ada = client.acting(ADA)
+    mine = ada.enqueue("orders", {"n": 3}).id
+    for id_ in (theirs, nobodys):
+        for look in (ada.get, ada.explain, ada.timeline):
+            with pytest.raises(NotFound):
+                look(id_)
+        with pytest.raises(NotFound):
+            ada.cancel(id_, reason="x")
+        with pytest.raises(NotFound):
+            ada.edit(id_, reason="x", payload={"n": 4})
+        with pytest.raises(NotFound):
+            ada.store.edit(id_, actor="x", reason="x", payload="1")
+        with pytest.raises(NotFound):
+            ada.report(id_, 1, "succeeded")
+        assert ada.store.payload_versions(id_) == []
+        assert ada.store.timeline(id_).audit == ()
+    assert [job.id for job in ada.list().jobs] == [mine]
+    assert ada.list(tenant="bob").jobs == []
+    done = ada.store.operate(Verb.CANCEL, [theirs, mine], actor="x", reason="x")
+    assert [one.state for one in done] == [None, JobState.CANCELLED]
+    assert client.get(theirs).state is JobState.PENDING
+
+
+def test_a_tenant_does_not_learn_whose_job_is_in_the_way(client: Client, store: MemoryStore) -> None:
+    theirs = client.acting(BOB).enqueue("orders", {"n": 1}, group="g").id
+    ada = client.acting(ADA)
+    mine = ada.enqueue("orders", {"n": 2}, group="g").id
+    own = ada.enqueue("orders", {"n": 3}, group="g").id
+    node = store.register_node("n")
+    claim = store.claim_groups(Ask(lane="orders", node=node))
+    assert claim is not None
+
+    told = ada.explain(mine)
+
+    assert told.job is None
+    assert "a job of another tenant" in told.text
+    assert theirs not in repr(told)
+    assert client.explain(mine).job == theirs
+    assert client.acting(BOB).explain(theirs).state is JobState.CLAIMED
+    assert ada.explain(own).state is JobState.PENDING
+
+
+def test_a_tenant_sees_what_was_done_to_lanes_and_not_to_jobs(client: Client) -> None:
+    job = client.acting(BOB).enqueue("orders", {"n": 1})
+    client.cancel(job.id, reason="of bob")
+    entries = client.acting(ADA).store.audit_log().entries
+
+    assert [entry.action for entry in entries] == ["lane.create"]
+    assert len(client.store.audit_log().entries) == 2
+
+
+def test_what_jobs_carry_is_hidden(client: Client) -> None:
+    id_ = client.enqueue("orders", {"card": "4242"}, headers={"X-Token": "s3cret"}, group="g").id
+    viewer = client.acting(VIEWER)
+    job = viewer.get(id_)
+
+    assert job.hidden
+    assert "4242" not in repr(job)
+    assert "s3cret" not in repr(job)
+    assert "4242" not in repr(viewer.list(payloads=True))
+    assert "4242" not in repr(viewer.store.standing(id_))
+    with pytest.raises(Forbidden, match="scope payload"):
+        viewer.store.payload_versions(id_)
+    assert viewer.counts() == client.counts()
+    viewer.close()
+    assert "4242" in repr(client.get(id_))
