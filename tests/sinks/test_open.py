@@ -177,8 +177,9 @@ async def test_a_kind_whose_driver_is_missing_names_the_extra(executor: ThreadEx
 async def test_a_kind_of_ours_whose_driver_is_missing_names_the_extra(
     executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    gone = ("aiobotocore.", "penstock.sinks.sqs", "penstock.brokers.sqs")
     monkeypatch.setitem(sys.modules, "aiobotocore", None)
-    for module in [name for name in sys.modules if name.startswith(("aiobotocore.", "penstock.sinks.sqs"))]:
+    for module in [name for name in sys.modules if name.startswith(gone)]:
         monkeypatch.delitem(sys.modules, module)
 
     assert 'pip install "penstock[sqs]"' in await failure(opener(executor), "sqs")

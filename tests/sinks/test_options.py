@@ -2,8 +2,8 @@
 
 import pytest
 
+from penstock.brokers.options import flag, number, one_of, required, size
 from penstock.errors import InvalidSetting
-from penstock.sinks.options import flag, number, one_of, required, size
 
 
 def test_options_are_read_from_files_and_from_the_environment() -> None:

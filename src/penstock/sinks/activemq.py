@@ -6,34 +6,28 @@ its own, and another reads what the broker says.
 """
 
 import asyncio
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
 from itertools import count
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 import stomp
-from stomp.exception import StompException
 
+from penstock.brokers import activemq
+from penstock.brokers.activemq import CONNECT_TIMEOUT, FAILED, Place, destination, hang_up, said
+from penstock.brokers.options import RECEIVING, known_only, size, text
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import OWN_PREFIX, message_headers
 from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
 from penstock.domain.texts import shown
-from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import known_only, required, size, text
 from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 MAX_HEADER: Final = 8 * 1024  # the broker hangs up over a line of more than ten
-CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 HEARTBEATS_MS: Final = (10_000, 10_000)
-_SAID: Final = 300
-_FAILED: Final = (StompException, OSError, TimeoutError)
 _FULL: Final = ("ResourceAllocationException", "Usage Manager", "memory limit", "store is Full")
 _FORBIDDEN: Final = ("SecurityException", "not authorized", "is not authorized")
 # What STOMP and ActiveMQ themselves understand is not for a job's headers to say.
@@ -54,17 +48,6 @@ class Frame(NamedTuple):
     destination: str
     headers: Mapping[str, str]
     body: bytes
-
-
-class Place(NamedTuple):
-    """Where the broker is and who we are to it."""
-
-    host: str
-    port: int
-    tls: bool
-    ca_file: str | None
-    username: str | None
-    password: str | None
 
 
 class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no types
@@ -100,9 +83,9 @@ class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no t
 
     def on_error(self, frame: Any) -> None:  # noqa: ANN401
         """The broker refuses something, perhaps a message, perhaps us; then it may hang up."""
-        said = shown(f"{frame.headers.get('message', '')} {frame.body or ''}", _SAID)
+        words = said(f"{frame.headers.get('message', '')} {frame.body or ''}")
         name = frame.headers.get("receipt-id")
-        self._tell(lambda: self._refused(name, said))
+        self._tell(lambda: self._refused(name, words))
 
     def on_disconnected(self) -> None:
         """The connection is gone."""
@@ -121,10 +104,10 @@ class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no t
         if future is not None and not future.done():
             future.set_result(answer)
 
-    def _refused(self, name: str | None, said: str) -> None:
-        self.error = said
+    def _refused(self, name: str | None, words: str) -> None:
+        self.error = words
         if name is not None:
-            self._answer(name, _refusal(said))
+            self._answer(name, _refusal(words))
 
     def _lose(self) -> None:
         self.lost = True
@@ -165,7 +148,7 @@ class ActiveMqSink:
     async def close(self) -> None:
         """Say goodbye."""
         if self._session is not None and not self._session.lost:
-            with suppress(*_FAILED, RuntimeError):
+            with suppress(*FAILED, RuntimeError):
                 await self._run(self._connection.disconnect)
         self._drop()
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -181,41 +164,24 @@ class ActiveMqSink:
 
     async def _connect(self) -> None:
         place, session = self._place, Session(asyncio.get_running_loop())
-        self._connection = connection = stomp.StompConnection12(
-            [(place.host, place.port)],
-            prefer_localhost=False,
-            try_loopback_connect=False,
-            reconnect_attempts_max=1,
-            reconnect_sleep_initial=0.0,
-            timeout=CONNECT_TIMEOUT.total_seconds(),
-            heartbeats=HEARTBEATS_MS,
-            auto_content_length=True,
-        )
-        connection.set_listener("penstock", session)
-        if place.tls:
-            connection.set_ssl([(place.host, place.port)], ca_certs=place.ca_file)
+        self._connection = connection = place.connection(session, heartbeats=HEARTBEATS_MS)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
                 await self._run(lambda: connection.connect(place.username, place.password, wait=False))
                 await session.connected
-        except _FAILED as error:
+        except FAILED as error:
             self._drop()
-            said = session.error if session.lost else shown(str(error) or type(error).__name__, _SAID)
-            raise SinkUnavailable(
-                f"ActiveMQ at {place.host}:{place.port} does not let us in: {said}: "
-                "check url, username and password"
-            ) from error
+            words = session.error if session.lost else said(error)
+            raise SinkUnavailable(place.unreachable(words)) from error
         except BaseException:
             self._drop()
             raise
         self._session = session
 
     def _drop(self) -> None:
-        """Break the connection, which ends whoever waits on it; its reading thread tidies up and ends."""
+        """Break the connection, which ends whoever waits on it."""
         connection, self._connection, self._session = self._connection, None, None
-        if connection is not None and connection.transport.socket is not None:
-            with suppress(OSError):
-                connection.transport.socket.shutdown(socket.SHUT_RDWR)
+        hang_up(connection)
 
     def _frame(self, envelope: Envelope) -> Frame:
         body = self._writer.body(envelope)
@@ -233,7 +199,7 @@ class ActiveMqSink:
         for name, value in headers.items():
             if "\0" in value or len(name) + len(value.encode()) > MAX_HEADER:
                 raise Unwritable(f"{shown(name, 40)}: holds NUL or more than the 8KiB that ActiveMQ takes")
-        return Frame(queue if queue.startswith("/") else f"/queue/{queue}", headers, body)
+        return Frame(destination(queue), headers, body)
 
     async def _send(self, frames: Sequence[Frame]) -> Sequence[Answer]:
         session = await self.open()
@@ -250,10 +216,10 @@ class ActiveMqSink:
         try:
             try:
                 await self._run(write)
-            except _FAILED as error:
+            except FAILED as error:
                 for _, future in expected[written:]:  # a frame that is not whole is none
                     if not future.done():
-                        future.set_result(Unsent(f"ActiveMQ cannot be reached: {shown(str(error), _SAID)}"))
+                        future.set_result(Unsent(f"ActiveMQ cannot be reached: {said(error)}"))
                 self._lose(session)
             except asyncio.CancelledError:
                 self._lose(session)  # the thread may hang in the middle of a frame
@@ -278,20 +244,20 @@ def _is_reserved(name: str, prefix: str) -> bool:
     return name.lower() in _RESERVED or name.lower().startswith(_RESERVED_BEGINNINGS)
 
 
-def _refusal(said: str) -> Answer:
+def _refusal(words: str) -> Answer:
     """Return what it means that the broker refused one message."""
-    if any(word in said for word in _FULL):
-        return Throttled(PAUSE, said)
-    if any(word in said for word in _FORBIDDEN):
-        return Unsent(f"ActiveMQ does not let us write there: {said}")
-    return TryAgain(said)
+    if any(word in words for word in _FULL):
+        return Throttled(PAUSE, words)
+    if any(word in words for word in _FORBIDDEN):
+        return Unsent(f"ActiveMQ does not let us write there: {words}")
+    return TryAgain(words)
 
 
 async def open_activemq(options: Options, supplies: Supplies) -> ActiveMqSink:
     """Connect over STOMP."""
-    known_only(options, "url", "username", "password", "queue", "max_message", "ca_file")
+    known_only(options, *activemq.OPTIONS, "max_message", *RECEIVING)
     sink = ActiveMqSink(
-        _place(options),
+        activemq.place_of(options),
         writer=supplies.writer("activemq", format=ActiveMqSink.format),
         queue=text(options, "queue"),
         max_message=size(options, "max_message", MAX_MESSAGE),
@@ -302,26 +268,3 @@ async def open_activemq(options: Options, supplies: Supplies) -> ActiveMqSink:
         await sink.close()
         raise
     return sink
-
-
-def _place(options: Options) -> Place:
-    try:
-        url = urlsplit(required(options, "url", "stomp://127.0.0.1:61613"))
-        host, port = url.hostname, url.port
-    except ValueError:
-        host, port = None, None
-    if not host or url.scheme not in {"stomp", "stomps"} or url.path not in {"", "/"}:
-        raise InvalidSetting(
-            "url", "is not the address of an ActiveMQ: write stomp://host:61613 or stomps://"
-        )
-    tls, ca_file = url.scheme == "stomps", text(options, "ca_file")
-    if ca_file is not None and not tls:
-        raise InvalidSetting("ca_file", 'is for encrypted connections: write url = "stomps://…"')
-    return Place(
-        host,
-        port or (61614 if tls else 61613),
-        tls,
-        ca_file,
-        text(options, "username") or url.username,
-        text(options, "password") or url.password,
-    )

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+from penstock.brokers.options import known_only
 from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Accepted, Receipt
 from penstock.domain.texts import shown
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import known_only
 
 SHOWN: Final = 200
 

@@ -7,6 +7,7 @@ with, or never arrived: nobody here knows which.
 
 from collections.abc import Mapping, Sequence
 
+from penstock.brokers.options import known_only
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected
@@ -14,7 +15,6 @@ from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
 from penstock.ports.queue import Message, Queue
 from penstock.ports.sink import RUNNING, UNKNOWN, Options, Probed, Supplies
-from penstock.sinks.options import known_only
 
 
 class EmbeddedSink:

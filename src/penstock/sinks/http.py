@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from penstock import __version__
+from penstock.brokers.options import duration, known_only, number, text, tls_context
 from penstock.domain.addresses import METADATA_NAMES, networks
 from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
@@ -33,7 +34,6 @@ from penstock.sinks.guard import Guard, GuardedResolver, RefusedAddress
 from penstock.sinks.hosts import HostBusy, Hosts
 from penstock.sinks.keys import Keys, WebhookKeys, no_keys
 from penstock.sinks.names import Names
-from penstock.sinks.options import duration, known_only, number, text, tls_context
 from penstock.sinks.waves import PAUSE
 
 MAX_ANSWER: Final = 64 * 1024

@@ -24,6 +24,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from penstock.brokers.options import duration, flag, known_only, one_of, required, size, text, tls_context
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.headers import message_headers
@@ -32,7 +33,6 @@ from penstock.domain.states import Reason
 from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import duration, flag, known_only, one_of, required, size, text, tls_context
 from penstock.sinks.waves import Answer, TooLarge, Unsent, in_waves
 
 MAX_MESSAGE: Final = 1_000_000  # what brokers take unless told otherwise, less what a record adds

@@ -7,9 +7,9 @@ kind, and it leads to an async function that takes options and supplies (ports/s
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Final, TextIO, cast
 
+from penstock.brokers.options import with_files
 from penstock.domain.bodies import DEFAULT_POOL, unsigned
 from penstock.domain.envelopes import Envelope
 from penstock.domain.names import near
@@ -35,7 +35,6 @@ KINDS: Final[Mapping[str, str]] = {
 LATER: Final = ("temporal", "step")
 # What to install for a kind whose driver is missing; a kind without one needs nothing more.
 EXTRAS: Final = frozenset({"sqs", "kafka", "redis", "rabbitmq", "activemq", "temporal"})
-_FILE: Final = "_FILE"
 
 
 def make_open(
@@ -77,7 +76,7 @@ def make_open(
                 return await default({}, supplies)
             kind = str(options.get("kind"))
             opener = await executor.run(lambda: _opener(kind, f'sink "{name}": unknown kind "{kind}"'))
-            return await opener(await executor.run(lambda: _with_files(options)), supplies)
+            return await opener(await executor.run(lambda: with_files(options)), supplies)
         except InvalidSetting as error:
             raise SinkUnavailable(f'sink "{name}": {error}') from error
 
@@ -115,18 +114,6 @@ def _loaded(point: EntryPoint) -> OpenKind:
         raise SinkUnavailable(f'sink kind "{point.name}" lacks a package ({error}){extra}') from error
     except AttributeError as error:
         raise SinkUnavailable(f'sink kind "{point.name}" of {point.value} is broken: {error}') from error
-
-
-def _with_files(options: Options) -> Options:
-    """Return the options with `password_FILE = path` replaced by the `password` that the file holds."""
-    found = dict(options)
-    for name in [name for name in options if name.endswith(_FILE)]:
-        path = Path(str(found.pop(name)))
-        try:
-            found[name.removesuffix(_FILE)] = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name, f"{path} cannot be read: {error}") from None
-    return found
 
 
 def _or(names: Sequence[str]) -> str:

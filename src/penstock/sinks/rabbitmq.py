@@ -6,44 +6,35 @@ RabbitMQ does not remember what it took: a send whose confirm was lost is publis
 
 import asyncio
 import re
-import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Final, NamedTuple
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange
 from aio_pika.exceptions import (
-    AMQPError,
-    AuthenticationError,
-    ChannelInvalidStateError,
     ChannelNotFoundEntity,
     ChannelPreconditionFailed,
     DeliveryError,
-    ProbableAuthenticationError,
     PublishError,
 )
 from aiormq.exceptions import ChannelAccessRefused
-from yarl import URL
 
+from penstock.brokers import rabbitmq
+from penstock.brokers.options import RECEIVING, known_only, size, text
+from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place, said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import message_headers
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Unknown
 from penstock.domain.states import Reason
 from penstock.domain.texts import shown
-from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import known_only, required, size, text, tls_context
 from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
-CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 MAX_NAME: Final = 255  # bytes, of a routing key and of a header's name
 MAX_HEADERS: Final = 64 * 1024  # they go in one frame, which the broker limits to 128 KiB
-_SAID: Final = 300
-_LOST: Final = (AMQPError, ChannelInvalidStateError, OSError, RuntimeError, TimeoutError)
 _LARGER: Final = re.compile(r"larger than configured max size ([0-9]+)")
 
 
@@ -64,20 +55,18 @@ class RabbitMqSink:
 
     def __init__(
         self,
-        url: URL,
+        place: Place,
         *,
         writer: Writer,
         exchange: str = "",
         queue: str | None = None,
         max_message: int = MAX_MESSAGE,
-        context: ssl.SSLContext | None = None,
     ) -> None:
-        self._url = url
+        self._place = place
         self._writer = writer
         self._exchange_name = exchange
         self._queue = queue
         self._max_message = max_message
-        self._context = context
         self._connection: AbstractConnection | None = None
         self._channel: AbstractChannel | None = None
         self._exchange: AbstractExchange | None = None
@@ -95,7 +84,7 @@ class RabbitMqSink:
         """Close the connection."""
         connection, self._connection, self._channel = self._connection, None, None
         if connection is not None:
-            with suppress(*_LOST):
+            with suppress(*LOST):
                 await connection.close()
 
     async def open(self) -> AbstractExchange:
@@ -104,7 +93,7 @@ class RabbitMqSink:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
                     return await self._opened()
-            except _LOST as error:
+            except LOST as error:
                 await self.close()
                 raise SinkUnavailable(self._unreachable(error)) from error
 
@@ -113,7 +102,9 @@ class RabbitMqSink:
         if self._connection is None or transport is None or not transport.connection.is_opened:
             await self.close()
             self._connection = await aio_pika.connect(
-                self._url, ssl_context=self._context, client_properties={"connection_name": "penstock"}
+                self._place.url,
+                ssl_context=self._place.context,
+                client_properties={"connection_name": "penstock"},
             )
         if self._channel is None or self._channel.is_closed or self._exchange is None:
             channel = self._connection.channel(publisher_confirms=True, on_return_raises=True)
@@ -171,8 +162,8 @@ class RabbitMqSink:
             if task is None or task.cancelling():
                 raise
             return Unknown("the connection broke")  # the driver cancels what waits on a lost connection
-        except _LOST as error:
-            return Unknown(f"the connection broke: {_said(error)}")
+        except LOST as error:
+            return Unknown(f"the connection broke: {said(error)}")
         return Accepted(letter.message.message_id)
 
     async def _is_blocked(self) -> bool:
@@ -189,15 +180,12 @@ class RabbitMqSink:
 
     def _unreachable(self, error: Exception) -> str:
         match error:
-            case AuthenticationError() | ProbableAuthenticationError():
-                return "RabbitMQ does not let us in: check username, password and the virtual host in url"
             case ChannelAccessRefused():
                 return f'the exchange "{self._exchange_name}" may not be written to: grant write permission'
             case ChannelNotFoundEntity():
                 return f'there is no exchange "{self._exchange_name}": declare it, or name another'
             case _:
-                place = f"{self._url.host}:{self._url.port}"
-                return f"RabbitMQ at {place} cannot be reached: {_said(error)}: check url"
+                return self._place.unreachable(error)
 
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -216,48 +204,19 @@ def _too_large(letter: Letter, error: Exception) -> Answer:
     """Tell the message that the broker hung up over from those that it took along."""
     larger = _LARGER.search(str(error))
     if larger is not None and len(letter.message.body) > int(larger[1]):
-        return Rejected(_said(error), Reason.TOO_LARGE)
-    return Unknown(_said(error))
-
-
-def _said(error: Exception) -> str:
-    return shown(str(error) or type(error).__name__, _SAID)
+        return Rejected(said(error), Reason.TOO_LARGE)
+    return Unknown(said(error))
 
 
 async def open_rabbitmq(options: Options, supplies: Supplies) -> RabbitMqSink:
     """Connect, and see that the exchange is there."""
-    known_only(options, "url", "username", "password", "exchange", "queue", "max_message", "ca_file")
-    url = _url(options)
-    ca_file = text(options, "ca_file")
-    context = None
-    if url.scheme == "amqps":
-        context = await supplies.executor.run(lambda: tls_context(ca_file))
-    elif ca_file is not None:
-        raise InvalidSetting("ca_file", 'is for encrypted connections: write url = "amqps://…"')
+    known_only(options, *rabbitmq.OPTIONS, "exchange", "max_message", *RECEIVING)
     sink = RabbitMqSink(
-        url,
+        await rabbitmq.place_of(options, supplies.executor),
         writer=supplies.writer("rabbitmq", format=RabbitMqSink.format),
         exchange=text(options, "exchange") or "",
         queue=text(options, "queue"),
         max_message=size(options, "max_message", MAX_MESSAGE),
-        context=context,
     )
     await sink.open()
     return sink
-
-
-def _url(options: Options) -> URL:
-    """Return the broker's URL with the credentials that are given apart from it."""
-    given = required(options, "url", "amqp://127.0.0.1:5672/")
-    try:
-        url = URL(given)
-    except ValueError:
-        url = URL()
-    if url.scheme not in {"amqp", "amqps"} or not url.host:
-        raise InvalidSetting(
-            "url", "is not the address of a RabbitMQ: write amqp://host:5672/vhost or amqps://"
-        )
-    username, password = text(options, "username"), text(options, "password")
-    if username is not None:
-        url = url.with_user(username)
-    return url if password is None else url.with_password(password)

@@ -7,15 +7,11 @@ again. `accepted` means what the server's own persistence makes of it (`appendon
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Final, NamedTuple
 
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
-    AuthenticationError,
     BusyLoadingError,
     MovedError,
     NoPermissionError,
@@ -24,23 +20,17 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from penstock.brokers import redis
+from penstock.brokers.options import RECEIVING, known_only, number, size, text
+from penstock.brokers.redis import CONNECT_TIMEOUT, LOST, said, unreachable
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
-from penstock.domain.texts import shown
-from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import known_only, number, required, size, text
 from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
-CONNECT_TIMEOUT: Final = timedelta(seconds=10)
-CONNECTIONS: Final = 20
-_SAID: Final = 300
-_LOST: Final = (RedisConnectionError, RedisTimeoutError, OSError)
 _NOT_NOW: Final = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN")
 
 
@@ -94,7 +84,7 @@ class RedisSink:
                 await connection.send_packed_command(connection.pack_commands([("PING",)]))
                 await connection.read_response()
         except (RedisError, OSError, TimeoutError) as error:
-            raise SinkUnavailable(_unreachable(error)) from error
+            raise SinkUnavailable(unreachable(error)) from error
         finally:
             await self._pool.release(connection)
 
@@ -116,13 +106,13 @@ class RedisSink:
             for entry in entries:
                 answers.append(await _answer(connection, entry))  # noqa: PERF401 - it may end in between
         except BusyLoadingError as error:  # it hangs up after saying so, and did nothing
-            answers += [Throttled(PAUSE, _said(error))] * (len(entries) - len(answers))
-        except _LOST as error:
-            answers += [Unknown(f"the connection broke: {_said(error)}")] * (len(entries) - len(answers))
+            answers += [Throttled(PAUSE, said(error))] * (len(entries) - len(answers))
+        except LOST as error:
+            answers += [Unknown(f"the connection broke: {said(error)}")] * (len(entries) - len(answers))
         finally:
             if any(isinstance(answer, Unsent) for answer in answers):
                 # It may be a replica by now; its name may lead to the primary next time.
-                with suppress(*_LOST):
+                with suppress(*LOST):
                     await connection.disconnect(nowait=True)
             await self._pool.release(connection)
         return answers
@@ -139,7 +129,7 @@ class RedisSink:
             if connection is not None:
                 await self._pool.release(connection)
             if isinstance(error, RedisError | OSError):
-                raise SinkUnavailable(_unreachable(error)) from error
+                raise SinkUnavailable(unreachable(error)) from error
             raise
         return connection
 
@@ -149,56 +139,25 @@ async def _answer(connection: AbstractConnection, entry: Entry) -> Answer:
     try:
         reply = await connection.read_response()
     except OutOfMemoryError as error:
-        return Throttled(PAUSE, _said(error))
+        return Throttled(PAUSE, said(error))
     except NoPermissionError as error:
-        return Unsent(f'the stream "{entry.stream}" may not be written to: allow XADD ({_said(error)})')
+        return Unsent(f'the stream "{entry.stream}" may not be written to: allow XADD ({said(error)})')
     except ReadOnlyError:
         return Unsent("Redis is a replica, which takes nothing: write the primary's url")
     except MovedError:
         return Unsent("Redis is a cluster: give each stream's own node as url")
     except ResponseError as error:
-        said = _said(error)
-        if said.startswith("WRONGTYPE"):
+        words = said(error)
+        if words.startswith("WRONGTYPE"):
             return Unsent(f'the key "{entry.stream}" is no stream: name another in the lane\'s queue')
-        return Throttled(PAUSE, said) if said.startswith(_NOT_NOW) else TryAgain(said)
+        return Throttled(PAUSE, words) if words.startswith(_NOT_NOW) else TryAgain(words)
     return Accepted(reply.decode() if isinstance(reply, bytes) else str(reply))
-
-
-def _unreachable(error: Exception) -> str:
-    match error:
-        case AuthenticationError() | NoPermissionError():
-            return f"Redis does not let us in: {_said(error)}: check username and password"
-        case _:
-            return f"Redis cannot be reached: {_said(error)}: check url"
-
-
-def _said(error: Exception) -> str:
-    return shown(str(error) or type(error).__name__, _SAID)
 
 
 async def open_redis(options: Options, supplies: Supplies) -> RedisSink:
     """Open a pool of connections and see that the server answers."""
-    known_only(options, "url", "username", "password", "queue", "maxlen", "max_message", "ca_file")
-    url = required(options, "url", "redis://127.0.0.1:6379/0")
-    given = {name: text(options, name) for name in ("username", "password")}
-    ca_file = text(options, "ca_file")
-    if ca_file is not None:
-        if not url.startswith("rediss://"):
-            raise InvalidSetting("ca_file", 'is for encrypted connections: write url = "rediss://…"')
-        given["ssl_ca_certs"] = ca_file
-    try:
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=CONNECTIONS,
-            timeout=None,  # the caller limits the time
-            socket_timeout=None,
-            socket_connect_timeout=CONNECT_TIMEOUT.total_seconds(),
-            retry=Retry(NoBackoff(), 0),  # the machine retries, and only the machine
-            protocol=2,
-            **{name: value for name, value in given.items() if value is not None},
-        )
-    except ValueError as error:
-        raise InvalidSetting("url", f"{error}: write redis://host:6379/0, rediss:// or unix://") from None
+    known_only(options, *redis.OPTIONS, "maxlen", "max_message", *RECEIVING)
+    pool = redis.make_pool(options)
     sink = RedisSink(
         pool,
         writer=supplies.writer("redis", format=RedisSink.format),

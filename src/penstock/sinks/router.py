@@ -12,6 +12,7 @@ import aiohttp
 from yarl import URL
 
 from penstock import __version__
+from penstock.brokers.options import duration, known_only, required, text, tls_context
 from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
@@ -21,7 +22,6 @@ from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import Clock
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import duration, known_only, required, text, tls_context
 from penstock.sinks.waves import Answer, Unsent, in_waves
 
 PATH: Final = "/api/router/messages"

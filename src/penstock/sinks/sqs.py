@@ -8,51 +8,35 @@ without an order to keep is a group of its own: it waits for nobody.
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import aiohttp
-from aiobotocore.config import AioConfig
-from aiobotocore.session import get_session
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
     HTTPClientError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
     ProxyConnectionError,
     SSLError,
 )
 
+from penstock.brokers import sqs
+from penstock.brokers.options import RECEIVING, flag, known_only, size, text
+from penstock.brokers.sqs import FIFO, MOST_AT_ONCE, Sqs, code, said, slow_down, unreachable
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.texts import shown
-from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.options import flag, known_only, size, text
 from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
 
 MAX_MESSAGE: Final = 256 * 1024
-CONNECT_TIMEOUT: Final = timedelta(seconds=10)
-READ_TIMEOUT: Final = timedelta(seconds=60)  # the caller limits the time; this is for calls of our own
-CONNECTIONS: Final = 50
-FIFO: Final = ".fifo"
 _SAID: Final = 300
 _UNFIT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GROUP: Final = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
-_NO_QUEUE: Final = re.compile(r"NonExistentQueue|QueueDoesNotExist|InvalidAddress|UnsupportedOperation")
-_NOT_ALLOWED: Final = re.compile(r"AccessDenied|Kms|KMS|OptInRequired|InvalidSecurity")
-_NOT_KNOWN: Final = re.compile(
-    r"InvalidClientTokenId|UnrecognizedClient|Signature|Token|NotAuthorized|RequestExpired"
-)
-_SLOW_DOWN: Final = re.compile(r"Throttl|OverLimit|ServiceUnavailable|SlowDown|TooManyRequests")
 
 
 class Entry(NamedTuple):
@@ -75,17 +59,16 @@ class Place:
 class SqsSink:
     """Sends batches of ten. See the module."""
 
-    max_batch = 10
+    max_batch = MOST_AT_ONCE
     format = "pointer"
     complete_on = "reported"
 
-    def __init__(self, client: Any, stack: AsyncExitStack, *, writer: Writer, place: Place) -> None:  # noqa: ANN401 - made at run time
+    def __init__(self, queues: Sqs, *, writer: Writer, place: Place) -> None:
         self.keeps_order = place.fifo
-        self._client = client
-        self._stack = stack
+        self._sqs = queues
+        self._client = queues.client
         self._writer = writer
         self._place = place
-        self._urls: dict[str, str] = {}
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Send the batch, one call per queue and wave."""
@@ -97,7 +80,7 @@ class SqsSink:
 
     async def close(self) -> None:
         """Close the kept connections."""
-        await self._stack.aclose()
+        await self._sqs.close()
 
     async def check(self) -> None:
         """Raise SinkUnavailable unless SQS answers us, and has our queue if we know one."""
@@ -106,14 +89,14 @@ class SqsSink:
                 await self._client.list_queues(MaxResults=1)
             else:
                 await self._client.get_queue_attributes(
-                    QueueUrl=await self._url(self._place.queue), AttributeNames=["QueueArn"]
+                    QueueUrl=await self._sqs.url(self._place.queue), AttributeNames=["QueueArn"]
                 )
         except ClientError as error:
             # Whoever may send need not be allowed to look around.
-            if not _code(error).startswith("AccessDenied"):
-                raise SinkUnavailable(_refused(error, self._place.queue) or _said(error)) from error
+            if not code(error).startswith("AccessDenied"):
+                raise SinkUnavailable(_refused(error, self._place.queue) or said(error)) from error
         except BotoCoreError as error:
-            raise SinkUnavailable(_unreachable(error)) from error
+            raise SinkUnavailable(unreachable(error)) from error
 
     def _entry(self, envelope: Envelope) -> Entry:
         queue = envelope.queue or self._place.queue or envelope.lane
@@ -147,7 +130,7 @@ class SqsSink:
             return [Unsent(f'the queue "{queue}" is not FIFO: name one that is, or drop fifo')] * number
         try:
             reply = await self._client.send_message_batch(
-                QueueUrl=await self._url(queue),
+                QueueUrl=await self._sqs.url(queue),
                 Entries=[{"Id": str(n), **entry.fields} for n, entry in enumerate(entries)],
             )
         except ClientError as error:
@@ -157,19 +140,11 @@ class SqsSink:
             return [whole] * number
         except BotoCoreError as error:
             fate = Unsent if _never_left(error) else Unknown
-            return [fate(_unreachable(error))] * number
+            return [fate(unreachable(error))] * number
         taken = {int(one["Id"]): Accepted(one.get("MessageId")) for one in reply.get("Successful", ())}
         failed = {int(one["Id"]): _entry_failed(one) for one in reply.get("Failed", ())}
         silent = Unknown("SQS said nothing of this message")
         return [failed.get(n) or taken.get(n) or silent for n in range(len(entries))]
-
-    async def _url(self, queue: str) -> str:
-        """Return the queue's URL, which SQS knows; a lane may name either."""
-        if "://" in queue:
-            return queue
-        if queue not in self._urls:
-            self._urls[queue] = str((await self._client.get_queue_url(QueueName=queue))["QueueUrl"])
-        return self._urls[queue]
 
 
 def group_id(group: str) -> str:
@@ -191,41 +166,25 @@ def _calls(entries: Sequence[Entry], limit: int) -> Iterator[list[int]]:
 
 def _entry_failed(one: Mapping[str, Any]) -> Receipt:
     """Return what it means that SQS refused one message of a batch."""
-    code, said = str(one.get("Code")), shown(f"{one.get('Code')}: {one.get('Message') or ''}", _SAID)
-    if _SLOW_DOWN.search(code):
-        return Throttled(PAUSE, said)
-    return Rejected(said) if one.get("SenderFault") else TryAgain(said)
+    error = shown(f"{one.get('Code')}: {one.get('Message') or ''}", _SAID)
+    if slow_down(str(one.get("Code"))):
+        return Throttled(PAUSE, error)
+    return Rejected(error) if one.get("SenderFault") else TryAgain(error)
 
 
 def _whole(error: ClientError, queue: str) -> Answer:
     """Return what it means that SQS refused a whole call: it took nothing of it, unless it broke inside."""
-    code, status = _code(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if _SLOW_DOWN.search(code) or status == 429:
-        return Throttled(PAUSE, _said(error))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if slow_down(code(error)) or status == 429:
+        return Throttled(PAUSE, said(error))
     if status >= 500:
-        return Unknown(_said(error))
+        return Unknown(said(error))
     why = _refused(error, queue)
-    return Rejected(_said(error)) if why is None else Unsent(why)
+    return Rejected(said(error)) if why is None else Unsent(why)
 
 
 def _refused(error: ClientError, queue: str | None) -> str | None:
-    """Return what to do about a refusal that is not for what we sent; None = it is."""
-    code = _code(error)
-    if _NO_QUEUE.search(code):
-        return f'there is no queue "{queue}": create it, or name another in the lane\'s queue'
-    if _NOT_ALLOWED.search(code):
-        return f'the queue "{queue}" may not be written to: allow sqs:SendMessage and sqs:GetQueueUrl'
-    if _NOT_KNOWN.search(code):
-        return f"SQS does not know us: {_said(error)}: check access_key, secret_key and session_token"
-    return None
-
-
-def _unreachable(error: BotoCoreError) -> str:
-    match error:
-        case NoCredentialsError() | PartialCredentialsError():
-            return "no credentials: set access_key and secret_key, or what the AWS SDK finds by itself"
-        case _:
-            return f"SQS cannot be reached: {_said(error)}"
+    return sqs.refused(error, queue, wants="written to: allow sqs:SendMessage")
 
 
 def _never_left(error: BotoCoreError) -> bool:
@@ -236,51 +195,17 @@ def _never_left(error: BotoCoreError) -> bool:
     return isinstance(error, early) or not isinstance(error, HTTPClientError)
 
 
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _said(error: Exception) -> str:
-    return shown(str(error), _SAID)
-
-
 async def open_sqs(options: Options, supplies: Supplies) -> SqsSink:
     """Open a pool of connections to SQS and see that it answers."""
-    known_only(
-        options, "url", "region", "queue", "fifo", "access_key", "secret_key", "session_token", "max_message"
-    )
+    known_only(options, *sqs.OPTIONS, "fifo", "max_message", *RECEIVING)
     queue = text(options, "queue")
     place = Place(
         queue=queue,
         fifo=flag(options, "fifo", default=queue is not None and queue.endswith(FIFO)),
         max_message=size(options, "max_message", MAX_MESSAGE),
     )
-    url = text(options, "url")
-    config = AioConfig(
-        connect_timeout=CONNECT_TIMEOUT.total_seconds(),
-        read_timeout=READ_TIMEOUT.total_seconds(),
-        max_pool_connections=CONNECTIONS,
-        retries={"total_max_attempts": 1, "mode": "standard"},  # the machine retries, and only the machine
-    )
-    stack = AsyncExitStack()
-    try:
-        # Reads the service's description from disk: some hundred milliseconds the first time.
-        making = get_session().create_client(
-            "sqs",
-            region_name=text(options, "region") or ("us-east-1" if url else None),
-            endpoint_url=url,
-            aws_access_key_id=text(options, "access_key"),
-            aws_secret_access_key=text(options, "secret_key"),
-            aws_session_token=text(options, "session_token"),
-            config=config,
-        )
-        client = await stack.enter_async_context(making)
-    except NoRegionError:
-        raise InvalidSetting("region", 'is missing: write region = "eu-central-1", for example') from None
-    except (BotoCoreError, ValueError) as error:
-        example = 'write url = "https://sqs.eu-central-1.amazonaws.com", or none for AWS itself'
-        raise InvalidSetting("url", f"{_said(error)}: {example}") from None
-    sink = SqsSink(client, stack, writer=supplies.writer("sqs", format=SqsSink.format), place=place)
+    queues = await sqs.open_client(options)
+    sink = SqsSink(queues, writer=supplies.writer("sqs", format=SqsSink.format), place=place)
     try:
         await sink.check()
     except BaseException:

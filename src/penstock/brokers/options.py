@@ -3,11 +3,17 @@
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
+from typing import Final
 
 from penstock.domain.durations import parse_duration, parse_size
 from penstock.domain.names import unknown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
+
+# What a router is told of a queue in the same place; whoever sends to it has no use for that.
+RECEIVING: Final = ("visibility", "dead_queue")
+_FILE: Final = "_FILE"
 
 
 def known_only(options: Options, *known: str) -> None:
@@ -91,3 +97,15 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
         raise InvalidSetting("ca_file", f"{ca_file} cannot be read: {error}") from None
+
+
+def with_files(options: Options) -> Options:
+    """Return the options with `password_FILE = path` replaced by the `password` that the file holds."""
+    found = dict(options)
+    for name in [name for name in options if name.endswith(_FILE)]:
+        path = Path(str(found.pop(name)))
+        try:
+            found[name.removesuffix(_FILE)] = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(name, f"{path} cannot be read: {error}") from None
+    return found

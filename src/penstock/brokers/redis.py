@@ -1,0 +1,60 @@
+"""Redis: a pool of connections, and what its errors mean."""
+
+from datetime import timedelta
+from typing import Final
+
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from penstock.brokers.options import required, text
+from penstock.domain.texts import shown
+from penstock.errors import InvalidSetting
+from penstock.ports.sink import Options
+
+OPTIONS: Final = ("url", "username", "password", "queue", "ca_file")
+CONNECT_TIMEOUT: Final = timedelta(seconds=10)
+LOST: Final = (RedisConnectionError, RedisTimeoutError, OSError)
+CONNECTIONS: Final = 20
+_SAID: Final = 300
+
+
+def make_pool(options: Options) -> BlockingConnectionPool:
+    """Return a pool that has not connected yet."""
+    url = required(options, "url", "redis://127.0.0.1:6379/0")
+    given = {name: text(options, name) for name in ("username", "password")}
+    ca_file = text(options, "ca_file")
+    if ca_file is not None:
+        if not url.startswith("rediss://"):
+            raise InvalidSetting("ca_file", 'is for encrypted connections: write url = "rediss://…"')
+        given["ssl_ca_certs"] = ca_file
+    try:
+        return BlockingConnectionPool.from_url(
+            url,
+            max_connections=CONNECTIONS,
+            timeout=None,  # the caller limits the time
+            socket_timeout=None,
+            socket_connect_timeout=CONNECT_TIMEOUT.total_seconds(),
+            retry=Retry(NoBackoff(), 0),  # the machine retries, and only the machine
+            protocol=2,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+    except ValueError as error:
+        raise InvalidSetting("url", f"{error}: write redis://host:6379/0, rediss:// or unix://") from None
+
+
+def unreachable(error: Exception) -> str:
+    """Return what to do about a server that does not answer us."""
+    match error:
+        case AuthenticationError() | NoPermissionError():
+            return f"Redis does not let us in: {said(error)}: check username and password"
+        case _:
+            return f"Redis cannot be reached: {said(error)}: check url"
+
+
+def said(error: Exception) -> str:
+    """Return the beginning of what it says."""
+    return shown(str(error) or type(error).__name__, _SAID)
