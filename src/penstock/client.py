@@ -150,10 +150,11 @@ class Client:
     def list(self, **filters: Unpack[Filters]) -> Page:
         """Return one page of jobs, newest first, or with `order="due"` the next one to go first.
 
-        Filters: lane, state (one or several), group, tenant, key, created, run, finished (a Span each).
+        `filter` is a line of the filter language: `client.list(filter="lane:pay state:dead error:timeout")`.
+        Beside it: lane, state (one or several), group, tenant, key, created, run, finished (a Span each).
         `after` is the `next` of the page before; `payloads=True` fetches payloads too.
         """
-        return self.store.list_jobs(job_query(filters))
+        return self.store.list_jobs(job_query(filters, now=self.store.now))
 
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return the recorded attempts and moves of one job, or raise NotFound."""

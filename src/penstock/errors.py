@@ -13,6 +13,7 @@ PenstockError
 ├── TermOver              this node no longer leads; nothing was written
 ├── InUse                 a lane or pool cannot be deleted while something needs it
 ├── InvalidQuery          a filter of a list is wrong
+│   └── InvalidFilter     a line of the filter language is wrong, at a place it names
 ├── InvalidCursor         a list cannot go on from there
 └── StoreError
     ├── StoreUnavailable  the database cannot be reached now; try again later
@@ -135,6 +136,15 @@ class InvalidQuery(PenstockError):
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+
+class InvalidFilter(InvalidQuery):
+    """A line of the filter language cannot be read; `position` is the place, from 1."""
+
+    def __init__(self, position: int, problem: str, fix: str) -> None:
+        super().__init__("filter", f"at character {position}: {problem}; {fix}")
+        self.position = position
+        self.fix = fix
 
 
 class InvalidCursor(PenstockError):

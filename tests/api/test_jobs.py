@@ -134,7 +134,7 @@ def test_a_list_is_filtered(http: Http) -> None:
         ("lane=ordres", 422, "did you mean orders?"),
         ("state=sleeping", 422, "none of pending"),
         ("states=held", 422, "did you mean state?"),
-        ("colour=red", 422, "known are lane"),
+        ("colour=red", 422, "known are filter, lane"),
         ("limit=0", 422, "from 1 to 500"),
         ("limit=501", 422, "from 1 to 500"),
         ("limit=-1", 422, "no whole number"),

@@ -1,6 +1,7 @@
 """Filters as callers write them."""
 
 from dataclasses import fields
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,11 +10,12 @@ from penstock.domain.queries import Filters, job_query
 from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
 
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HELD, PENDING = JobState.HELD, JobState.PENDING
 
 
 def test_nothing_said_is_everything() -> None:
-    assert job_query({}) == JobQuery()
+    assert job_query({}, now=lambda: NOW) == JobQuery()
 
 
 @pytest.mark.parametrize(
@@ -27,19 +29,28 @@ def test_nothing_said_is_everything() -> None:
     ],
 )
 def test_states_go_by_name(state: str, states: set[JobState]) -> None:
-    assert job_query({"state": state}).states == states
+    assert job_query({"state": state}, now=lambda: NOW).states == states
 
 
 @pytest.mark.parametrize("order", ["due", Order.DUE])
 def test_so_do_orders(order: str) -> None:
-    assert job_query({"order": order}).order is Order.DUE
+    assert job_query({"order": order}, now=lambda: NOW).order is Order.DUE
 
 
 def test_all_else_goes_as_it_is() -> None:
-    assert job_query({"lane": "orders", "limit": 7}) == JobQuery(lane="orders", limit=7)
-    assert {"state" if f.name == "states" else f.name for f in fields(JobQuery)} == set(
-        Filters.__annotations__
-    )
+    assert job_query({"lane": "orders", "limit": 7}, now=lambda: NOW) == JobQuery(lane="orders", limit=7)
+    renamed = {"states": "state", "line": "filter"}
+    names = {renamed.get(f.name, f.name) for f in fields(JobQuery)} - {"ids", "where"}
+    assert names == set(Filters.__annotations__)
+
+
+def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
+    query = job_query({"filter": "state:dead,held attempt>2", "state": "held", "lane": "a"}, now=lambda: NOW)
+    assert (query.states, query.lane, query.line) == ({HELD}, "a", "state:dead,held attempt>2")
+    with pytest.raises(InvalidQuery, match="lane: stands in the filter and beside it"):
+        job_query({"filter": "lane:a", "lane": "b"}, now=lambda: NOW)
+    with pytest.raises(InvalidQuery, match="leave no state"):
+        job_query({"filter": "state:dead", "state": "held"}, now=lambda: NOW)
 
 
 @pytest.mark.parametrize(
@@ -53,4 +64,4 @@ def test_all_else_goes_as_it_is() -> None:
 )
 def test_what_is_wrong_is_named(filters: Filters, problem: str) -> None:
     with pytest.raises(InvalidQuery, match=problem):
-        job_query(filters)
+        job_query(filters, now=lambda: NOW)

@@ -25,7 +25,9 @@ from penstock.wire import (
     timeline_object,
 )
 
-FILTERS: Final = ("lane", "group", "tenant", "key", "after", "order")
+FILTERS: Final = ("filter", "lane", "group", "tenant", "key", "after", "order")
+PAGE: Final = 50
+TOO_BROAD: Final = "the filter is broad: narrow the time range or name a lane, or go on with `next`"
 Items: TypeAlias = Sequence[tuple[str, str]]
 KNOWN: Final = (*FILTERS, "state", "limit", "payloads")
 
@@ -118,7 +120,8 @@ def _list(client: Client, items: Items) -> str:
     page = client.list(**filters)
     payloads = filters.get("payloads", False)
     jobs = [job_object(job, payload=payloads) for job in page.jobs]
-    return encode({"jobs": jobs, "next": page.next})
+    partial = page.next is not None and len(jobs) < filters.get("limit", PAGE)
+    return encode({"jobs": jobs, "next": page.next} | ({"hint": TOO_BROAD} if partial else {}))
 
 
 def _filters(items: Items) -> Filters:

@@ -11,6 +11,7 @@ from litestar.exceptions import HTTPException
 from penstock.errors import (
     Forbidden,
     InvalidCursor,
+    InvalidFilter,
     InvalidJob,
     InvalidQuery,
     KeyConflict,
@@ -95,6 +96,8 @@ def problem_of(error: PenstockError) -> Problem:
         case InvalidCursor():
             hint = "give `next` of the page before as `after`, with the same filters, or leave it out"
             return Problem(400, "invalid-cursor", str(error), hint=hint, field="after")
+        case InvalidFilter(position=position, fix=fix):
+            return Problem(422, "invalid-query", str(error), hint=fix, field="filter", position=position)
         case InvalidQuery(field=field):
             hint = f"correct {_short(field)} in the address"
             return Problem(422, "invalid-query", str(error), hint=hint, field=_short(field))

@@ -24,7 +24,7 @@ def jobs() -> None:
     """List jobs, look at one, and act on it.
 
     \b
-    penstock jobs list --lane orders --state dead
+    penstock jobs list "lane:orders state:dead error:timeout"
     penstock jobs show ID
     penstock jobs explain ID
     penstock jobs timeline ID
@@ -37,6 +37,7 @@ for verb in VERBS:
 
 
 @jobs.command("list")
+@click.argument("line", metavar="[FILTER]", default="")
 @click.option("--lane", metavar="NAME", help="Only of this lane.")
 @click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Several are possible.")
 @click.option("--group", metavar="NAME", help="Only of this ordered group.")
@@ -51,6 +52,7 @@ for verb in VERBS:
 @with_client
 def list_(
     client: Client,
+    line: str,
     *,
     lane: str | None,
     states: Sequence[str],
@@ -66,13 +68,17 @@ def list_(
 ) -> None:
     """List jobs: what is not ended first, newest first; then what ended, last ended first.
 
+    FILTER is a line like "lane:pay state:pending run<1h payload.amount>100 error:timeout"; the options below
+    must hold as well.
+
     Columns: id, state, lane, group, when it is due or ended, attempts so far, why it is where it is.
 
     With --json the answer is {"jobs": [...], "next": CURSOR}, as of GET /api/jobs; next is null at the end.
     """
     if lane is not None:
         client.lane(lane)
-    filters: Filters = {"lane": lane, "state": states, "group": group, "tenant": tenant, "key": key}
+    filters: Filters = {"filter": line, "lane": lane, "state": states, "group": group, "tenant": tenant}
+    filters["key"] = key
     order = Order.DUE if due else Order.NEWEST
     pages = Pages(
         client,

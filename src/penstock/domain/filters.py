@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from penstock.domain.cursors import seal, unseal
 from penstock.domain.job import Job
+from penstock.domain.predicates import Predicate, compared, holds
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import InvalidCursor, InvalidQuery
 
@@ -81,7 +82,8 @@ class JobQuery:
 
     No states means all that the order has. `group` is an ordered group (immediate jobs are in none), `run` is
     about the time a job is due now, whatever the caller first said. `after` is the `next` of the page before.
-    Payloads may be large and secret: a list leaves them out unless asked.
+    Payloads may be large and secret: a list leaves them out unless asked. `where` is what no index serves;
+    `line` is the filter line that some of this was read from, whose times move on from page to page.
     """
 
     lane: str | None = None
@@ -92,6 +94,9 @@ class JobQuery:
     created: Span = field(default_factory=Span)
     run: Span = field(default_factory=Span)
     finished: Span = field(default_factory=Span)
+    ids: tuple[str, ...] = ()
+    where: tuple[Predicate, ...] = ()
+    line: str = ""
     order: Order = Order.NEWEST
     limit: int = 50
     after: str | None = None
@@ -137,12 +142,18 @@ class JobQuery:
         us = 0 if last.at is None else (last.at - _EPOCH) // _MICROSECOND
         return seal((last.section, us, last.arrival), of=self._list)
 
+    def wants_lane(self, name: str) -> bool:
+        """Say whether jobs of this lane may be on the list."""
+        asked = [predicate for predicate in self.where if predicate.field == "lane"]
+        return self.lane in (None, name) and all(compared(name, ask.op, ask.values) for ask in asked)
+
     @property
     def _list(self) -> str:
         states = sorted(self.states)
         spans = (self.created, self.run, self.finished)
         times = [str(at) for span in spans for at in (span.since, span.until)]
-        return repr(("jobs", self.order, self.lane, states, self.group, self.tenant, self.key, times))
+        rest = self.line or (times, self.ids, self.where)
+        return repr(("jobs", self.order, self.lane, states, self.group, self.tenant, self.key, rest))
 
 
 class Page(NamedTuple):
@@ -176,4 +187,6 @@ def matches(job: Job, query: JobQuery) -> bool:
         and query.run.covers(row.due_at)
         and query.created.covers(None if context is None else context.created_at)
         and query.finished.covers(job.finished_at)
+        and (not query.ids or job.id in query.ids)
+        and all(holds(predicate, job) for predicate in query.where)
     )

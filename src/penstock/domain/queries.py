@@ -1,8 +1,10 @@
-"""A list's filters as callers write them: states and orders by name."""
+"""A list's filters as callers write them: one line of the filter language, states and orders by name."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, TypedDict
 
+from penstock.domain.filter_line import read_filter
 from penstock.domain.filters import JobQuery, Order, Span
 from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
@@ -11,8 +13,12 @@ States = JobState | str | Iterable[JobState | str]
 
 
 class Filters(TypedDict, total=False):
-    """Which jobs a list shows and where it goes on, as in JobQuery; `state` is one or several."""
+    """Which jobs a list shows and where it goes on, as in JobQuery; `state` is one or several.
 
+    `filter` is a line of the filter language (domain/filter_line.py); what stands beside it must hold too.
+    """
+
+    filter: str
     lane: str | None
     state: States
     group: str | None
@@ -27,13 +33,22 @@ class Filters(TypedDict, total=False):
     payloads: bool
 
 
-def job_query(filters: Filters) -> JobQuery:
-    """Return the query that these filters are, or raise InvalidQuery."""
-    rest: dict[str, Any] = {**filters}
+def job_query(filters: Filters, *, now: Callable[[], datetime]) -> JobQuery:
+    """Return the query that these filters are, or raise InvalidQuery; `now` is asked if it matters."""
+    rest: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+    line: str = rest.pop("filter", "").strip()
     state: States = rest.pop("state", ())
-    states = [state] if isinstance(state, JobState | str) else state
+    states = frozenset(map(_state, [state] if isinstance(state, JobState | str) else state))
+    read: dict[str, Any] = {**read_filter(line, now=now)}
+    said: frozenset[JobState] = read.pop("state", frozenset())
+    if said and states and not said & states:
+        raise InvalidQuery("state", "the filter and what stands beside it leave no state")
+    for name in read.keys() & rest.keys():
+        if read[name] != rest[name]:
+            raise InvalidQuery(name, "stands in the filter and beside it: say it once")
+    wanted = said & states if said and states else said | states
     order = _order(rest.pop("order", Order.NEWEST))
-    return JobQuery(states=frozenset(map(_state, states)), order=order, **rest)
+    return JobQuery(states=wanted, order=order, line=line, **{**read, **rest})
 
 
 def _state(state: JobState | str) -> JobState:

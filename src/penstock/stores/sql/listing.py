@@ -4,12 +4,13 @@ A section of a list (domain/filters.py) is merged from sources: rows of one tabl
 section's order once some columns are given. Where several values of those columns are wanted (all lanes, some
 states), the index is read once for each, a page's worth at most. What remains of the filters is *tried* on a
 bounded number of rows per page. If that was not enough to fill the page, it ends at the *frontier*: the first
-place up to which some source has been looked through; the next page goes on from there.
+place up to which some source has been looked through; the next page goes on from there. What only a whole job
+can tell (its error, its payload) is *sifted*: page after page is read and tried, a bounded number of them.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -18,11 +19,14 @@ from penstock.domain.job import Job, Live
 from penstock.domain.states import JobState
 from penstock.stores.sql.database import Row, Tx
 from penstock.stores.sql.hotpath import HotPath
-from penstock.stores.sql.reading import Ended, contexts_of, jobs_of, lane_names, locate
+from penstock.stores.sql.reading import Ended, arrivals_of, contexts_of, jobs_of, lane_names, locate
 from penstock.stores.sql.rows import LIVE_COLUMNS
 from penstock.stores.sql.sources import FEW, Source, sources_of
 
 TRIED: Final = 10_000
+SIFTED: Final = 500
+SIFTED_DEEP: Final = 200  # with payloads, each of which may be large
+MOST_SIFTED: Final = 5_000
 DAY: Final = timedelta(days=1)
 # A caller's transaction that stays open makes its jobs' times of creation earlier than their neighbours'.
 GRACE: Final = timedelta(hours=1)
@@ -76,9 +80,42 @@ class Look:
 def list_jobs(tx: Tx, hot: HotPath, query: JobQuery) -> Page:
     """Return one page; all of it must be read on one snapshot."""
     start = query.start
+    if query.ids:
+        return _some(tx, hot, query, start, [*arrivals_of(tx, query.ids).values()])
     if query.key is not None:
-        return _by_key(tx, hot, query, start)
-    lanes = [number for number, name in lane_names(tx).items() if query.lane in (None, name)]
+        return _some(tx, hot, query, start, [row[0] for row in tx.fetch(KEYED, key=query.key, few=FEW)])
+    if query.where:
+        return _sifted(tx, hot, query, start)
+    jobs, last = _page(tx, hot, query, start)
+    return Page(jobs, None if last is None else query.cursor(last))
+
+
+def _sifted(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> Page:
+    """Return a page of jobs that are as `where` wants them; it may be short and still have a next one."""
+    deep = any(predicate.deep for predicate in query.where)
+    size = SIFTED_DEEP if deep else SIFTED
+    all_of_them = replace(query, limit=size, payloads=query.payloads or deep)
+    shown, last = list[Job](), start
+    for _ in range(MOST_SIFTED // size):
+        jobs, last = _page(tx, hot, all_of_them, last)
+        for job in jobs:
+            if matches(job, query):
+                shown.append(job if query.payloads else _without_payload(job))
+                if len(shown) == query.limit:
+                    done = last is None and job is jobs[-1]
+                    return Page(shown, None if done else query.cursor(position(job, query.order)))
+        if last is None or len(jobs) < size:  # at the end, or looked through as much as one page may
+            break
+    return Page(shown, None if last is None else query.cursor(last))
+
+
+def _without_payload(job: Job) -> Job:
+    return job._replace(context=job.context and job.context._replace(payload=None))
+
+
+def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tuple[list[Job], Position | None]:
+    """Return jobs by all filters but `where`, and where it goes on."""
+    lanes = [number for number, name in lane_names(tx).items() if query.wants_lane(name)]
     rows, frontier = list[Listed](), None
     for section in query.sections:
         if start is None or section >= start.section:
@@ -90,23 +127,23 @@ def list_jobs(tx: Tx, hot: HotPath, query: JobQuery) -> Page:
     shown = rows[: query.limit]
     last = shown[-1].place if len(rows) > query.limit else frontier
     ended = {row.job.arrival: row.ended for row in shown if row.ended is not None}
-    jobs = jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads)
-    return Page(jobs, None if last is None else query.cursor(last))
+    return jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads), last
 
 
-def _by_key(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> Page:
-    """Return a page of the jobs that have a key: they are few, so all are looked at (or the newest ones)."""
-    arrivals = [row[0] for row in tx.fetch(KEYED, key=query.key, few=FEW)]
+def _some(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None, arrivals: Sequence[int]) -> Page:
+    """Return a page of jobs that are named or share a key: they are few, so all of them are looked at."""
     found = locate(tx, hot, arrivals, lock=False)
     rows = [row for arrival in arrivals if (row := found.row(arrival)) is not None]
-    jobs = jobs_of(tx, rows, found.dead | found.history, payloads=query.payloads)
+    deep = any(predicate.deep for predicate in query.where)
+    jobs = jobs_of(tx, rows, found.dead | found.history, payloads=query.payloads or deep)
 
     def rank(job: Job) -> tuple[int, ...]:
         return position(job, query.order).rank
 
     rest = [job for job in jobs if matches(job, query) and (start is None or rank(job) > start.rank)]
     shown = sorted(rest, key=rank)[: query.limit]
-    return Page(shown, query.cursor(position(shown[-1], query.order)) if len(rest) > len(shown) else None)
+    after = query.cursor(position(shown[-1], query.order)) if len(rest) > len(shown) else None
+    return Page(shown if query.payloads else [_without_payload(job) for job in shown], after)
 
 
 def _section(hot: HotPath, look: Look) -> Part:

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Final
 
 from penstock.domain.filters import SCHEDULED, JobQuery, Section
+from penstock.domain.predicates import Op, row_test
 from penstock.domain.states import LIVE as LIVE_STATES
 from penstock.domain.states import TERMINAL, JobState
 from penstock.stores.sql.database import Row, Tx
@@ -207,7 +208,12 @@ def _source(
         for side, at in (("since", span.since), ("until", span.until))
         if at is not None
     }
-    params = {"tenant": query.tenant, "grp": query.group, **times}
+    asked = {
+        f"asked_{n}": list(ask.values) if ask.op in (Op.IS, Op.NOT) else ask.values[0]
+        for n, ask in enumerate(query.where)
+        if row_test(ask, "")
+    }
+    params = {"tenant": query.tenant, "grp": query.group, **times, **asked}
     return Source(
         table=table, section=section, index=index, given=given, each=columns, tried=tried, params=params
     )
@@ -223,7 +229,9 @@ def _tried(query: JobQuery, *filters: str) -> tuple[str, ...]:
         "run": run,
         "created": _CREATED.format(created) if created else "",
     }
-    return tuple(conditions[name] for name in filters if conditions[name])
+    served = tuple(conditions[name] for name in filters if conditions[name])
+    asked = (row_test(predicate, f"asked_{n}") for n, predicate in enumerate(query.where))
+    return (*served, *filter(None, asked))
 
 
 def _within(column: str, name: str, query: JobQuery) -> str:

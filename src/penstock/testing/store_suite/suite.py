@@ -7,6 +7,7 @@ from penstock.testing.store_suite.cursors import CursorTests
 from penstock.testing.store_suite.editing import EditTests
 from penstock.testing.store_suite.fairness import FairnessTests
 from penstock.testing.store_suite.fencing import FencingTests
+from penstock.testing.store_suite.filtering import FilterTests
 from penstock.testing.store_suite.forgetting import ForgettingTests
 from penstock.testing.store_suite.grouplists import GroupListTests
 from penstock.testing.store_suite.groups import GroupTests
@@ -68,6 +69,7 @@ class StoreSuite(
     ReadingTests,
     ListingTests,
     CursorTests,
+    FilterTests,
     GroupStateTests,
     CountTests,
     DepthTests,

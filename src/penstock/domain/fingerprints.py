@@ -1,0 +1,35 @@
+"""Errors that are the same but for their particulars: one fingerprint for all of them.
+
+Ten thousand dead letters have a handful of causes. What differs from job to job (numbers, ids, addresses,
+what stands in quotes) is taken out of the first line of an error; what is left tells the cause.
+"""
+
+import re
+from hashlib import blake2s
+from typing import Final
+
+LONGEST: Final = 200
+_PARTICULARS: Final = re.compile(
+    r"""
+    (?P<quoted>"[^"]*"|'[^']*'|`[^`]*`)
+  | (?P<url>\b[a-z][a-z0-9+.-]*://\S+)
+  | (?P<hex>\b0x[0-9a-f]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-z]*[0-9])[0-9a-z]{16,}\b)
+  | (?P<number>\d+(?:[.,:]\d+)*)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SPACE: Final = re.compile(r"\s+")
+_SIGNS: Final = {"quoted": "“…”", "url": "<url>", "hex": "<id>", "number": "N"}
+
+
+def pattern_of(error: str | None) -> str:
+    """Return an error without its particulars: `HTTP 503 from http://a/1` is `HTTP N from <url>`."""
+    lines = [line for line in (error or "").splitlines() if line.strip()]
+    first = _SPACE.sub(" ", lines[0][: 2 * LONGEST]).strip() if lines else ""
+    return _PARTICULARS.sub(lambda found: _SIGNS[found.lastgroup or "number"], first)[:LONGEST]
+
+
+def fingerprint_of(reason: str | None, error: str | None) -> str:
+    """Return twelve hexadecimal digits that jobs with the same reason and the same kind of error share."""
+    said = f"{reason or ''}\n{pattern_of(error).lower()}"
+    return blake2s(said.encode(errors="replace"), digest_size=6).hexdigest()
