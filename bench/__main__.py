@@ -9,9 +9,10 @@ from bench.places import place
 from bench.record import RESULTS, Record
 from bench.scaling import scaling
 from bench.suites import FULL, QUICK
+from bench.webhook import webhook
 from tests.servers import ServerUnavailableError
 
-SUITES = ("enqueue", "client", "drain", "scaling", "dispatch")
+SUITES = ("enqueue", "client", "drain", "scaling", "dispatch", "webhook")
 STORES = ("sqlite", "18", "15")
 
 
@@ -64,6 +65,8 @@ def measure(record: Record, where: suites.Place, options: argparse.Namespace) ->
         scaling(record, where, history=history, rounds=rounds)
     if "dispatch" in options.suites and (options.full or where.name != "PostgreSQL 15"):
         dispatch(record, where, full=options.full)
+    if "webhook" in options.suites and (options.full or where.name != "PostgreSQL 15"):
+        webhook(record, where, full=options.full)
 
 
 if __name__ == "__main__":
