@@ -116,9 +116,7 @@ class App:
         metrics = Metrics(registry, version=__version__)
         deliveries = Deliveries(registry)
         emit = emit_to(live, health, story, metrics, deliveries)
-        registry.register(
-            Depths(store.counts, store.scout, now=self.clock.now, monotonic=self.clock.monotonic)
-        )
+        registry.register(_depths(store, self.clock))
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
         routing = self._routing(ground, sock, deliveries)
         tokens = Tokens(store, executor=api_threads, clock=self.clock)
@@ -289,6 +287,10 @@ class App:
                     _LOG.critical("%s for %s: giving up, to be started again", what, self.wedged_after)
                     os._exit(WEDGED)
             seen = pulses
+
+
+def _depths(store: Store, clock: SystemClock) -> Depths:
+    return Depths(store.counts, store.scout, store.vitals, now=clock.now, monotonic=clock.monotonic)
 
 
 def _ways_in(routing: Routing | None) -> list[HTTPRouteHandler]:

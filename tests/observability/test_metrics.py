@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from penstock import Client
 from penstock.domain.lanes import lane
+from penstock.domain.limits import Limit, Need
+from penstock.domain.pools import pool
 from penstock.errors import StoreUnavailable
 from penstock.observability.depths import Counts, Depths, oldest_due
 from penstock.observability.metrics import MOST_WORDS, OTHER, Metrics
@@ -182,9 +184,23 @@ def test_a_scrape_shows_the_jobs_of_the_store(client: Client, registry: Collecto
     client.enqueue("orders", {"n": 1}, run_at=clock.now() - timedelta(minutes=5))
 
     assert value(registry, "jobs", lane="orders", state="pending") == 1
+    assert value(registry, "jobs", lane="orders", state="dead") == 0
     assert value(registry, "oldest_due_seconds", lane="orders") == pytest.approx(300, abs=60)
     assert abs(value(registry, "node_clock_skew_seconds") or 0) < 5
     assert value(registry, "store_up") == 1
+
+
+def test_a_scrape_shows_how_the_store_does(client: Client, registry: CollectorRegistry) -> None:
+    clock, store = SystemClock(), client.store
+    store.put_pool(pool("web", max_in_flight=2), actor="test")
+    store.permit(1, [Need(Limit("pool", "web", max_in_flight=2), slots=1)], ttl=timedelta(minutes=1))
+    registry.register(
+        Depths(client.counts, store.scout, store.vitals, now=clock.now, monotonic=clock.monotonic)
+    )
+
+    assert value(registry, "pool_saturation", pool="web") == 0.5
+    assert value(registry, "lapsed_claim_seconds") == 0
+    assert value(registry, "store_dead_rows") is None  # SQLite has none
 
 
 def test_the_store_is_asked_once_a_second_however_many_scrape(registry: CollectorRegistry) -> None:

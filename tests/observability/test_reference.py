@@ -10,9 +10,11 @@ from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
 from penstock.observability.metrics import Metrics
 from penstock.ports.flow import Scouted
+from penstock.ports.vitals import PoolUse, Vitals
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `(penstock_\w+)` \| ([^|]*)\|", re.MULTILINE)
+VITALS = Vitals(0.0, {"web": PoolUse()}, 0.0, 0)
 SUFFIX = {"counter": "_total", "info": "_info"}
 
 
@@ -21,7 +23,7 @@ def test_every_series_is_on_its_page_with_its_labels() -> None:
     registry = CollectorRegistry()
     metrics, deliveries = Metrics(registry, version="1"), Deliveries(registry)
     registry.register(
-        Depths(dict, lambda: Scouted(now, {}), now=lambda: now, monotonic=lambda: 0.0),
+        Depths(dict, lambda: Scouted(now, {}), lambda: VITALS, now=lambda: now, monotonic=lambda: 0.0),
     )
     there = {family.name + SUFFIX.get(family.type, "") for family in registry.collect()}
     listed = {name: re.findall(r"`(\w+)`", labels) for name, labels in ROW.findall(PAGE.read_text())}

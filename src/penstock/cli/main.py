@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Entry] = {
     "dev": Entry("penstock.cli.dev:dev", "Run everything in one process on a local SQLite file."),
     "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
     "groups": Entry("penstock.cli.groups:groups", "Look at ordered groups, and help those that are stuck."),
+    "init": Entry("penstock.cli.init:init", "Write a penstock.toml to begin with, or rules for Prometheus."),
     "jobs": Entry("penstock.cli.jobs:jobs", "List jobs, look at one, and act on it."),
     "keys": Entry(
         "penstock.cli.keys:keys", "Look at the keys that sign webhooks and tokens, and replace them."

@@ -28,6 +28,7 @@ from penstock.ports.flow import Flow
 from penstock.ports.insight import Insight
 from penstock.ports.queue import Queue
 from penstock.ports.secrets import Secrets
+from penstock.ports.vitals import VitalSigns
 
 __all__ = [
     "Ask", "AuditEntry", "AuditPage", "Done", "GroupState", "JobQuery", "Lapse", "Order", "Page", "Report",
@@ -129,8 +130,8 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Flow, Insight, Queue, Secrets, Protocol):
-    """A database of jobs, with the parts that flow.py, insight.py, queue.py and secrets.py describe."""
+class Store(Flow, Insight, Queue, Secrets, VitalSigns, Protocol):
+    """A database of jobs; flow.py, insight.py, queue.py, secrets.py and vitals.py describe parts of it."""
 
     # -- schema and clock
     def migrate(self) -> list[str]:

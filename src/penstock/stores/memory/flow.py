@@ -52,7 +52,7 @@ class FlowPart:
             tables, now, grants = self._tables, self.now(), []
             for need in needs:
                 limit = need.limit
-                account = tables.limits.get(limit.id, Account())._replace(open=_open(tables, limit))
+                account = tables.limits.get(limit.id, Account())._replace(open=jobs_out(tables, limit))
                 account, grant = decide(account, need, node=node, now=now, ttl=ttl)
                 grants.append(grant)
                 if limit.limited:
@@ -110,7 +110,7 @@ class FlowPart:
             return None if pause is None or pause.over(self.now()) else pause
 
 
-def _open(tables: Tables, limit: Limit) -> int:
+def jobs_out(tables: Tables, limit: Limit) -> int:
     """Return how many jobs of a limit are out, as far as it matters."""
     if limit.max_in_flight is None:
         return 0

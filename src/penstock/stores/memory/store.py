@@ -34,9 +34,10 @@ from penstock.stores.memory.insight import InsightPart
 from penstock.stores.memory.queue import QueuePart
 from penstock.stores.memory.secrets import SecretsPart
 from penstock.stores.memory.tables import Tables
+from penstock.stores.memory.vitals import VitalsPart
 
 
-class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart):
+class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
     """Jobs in this process's memory; gone when it ends.
 
     `clock` gives the store's time, `ids` the ids of jobs that come without one, `entropy` random bytes.

@@ -75,7 +75,7 @@ def permit(tx: Tx, dialect: str, node: int, needs: Sequence[Need], ttl: timedelt
     locked = tx.fetch(LOCK, names=names) if names else []
     if len(locked) < len(names):
         return None
-    now, before = _accounts(tx, dialect, limits, locked) if names else (tx.now, {})
+    now, before = accounts_of(tx, dialect, limits, locked) if names else (tx.now, {})
     after, grants = dict(before), []
     for need in needs:
         account, grant = decide(after.get(need.limit.id, Account()), need, node=node, now=now, ttl=ttl)
@@ -94,9 +94,10 @@ def drop_idle(tx: Tx, limit: int) -> None:
         tx.execute(FORGET, names=idle)
 
 
-def _accounts(
+def accounts_of(
     tx: Tx, dialect: str, limits: Mapping[str, Limit], locked: Sequence[tuple[str, int | None, object]]
 ) -> tuple[datetime, dict[str, Account]]:
+    """Return the time, and the books of limits whose rows were read."""
     rows = [_counted(limits[row[0]]) for row in locked]
     ids, lanes, slots = map(list, zip(*rows, strict=True))
     most = max(limit.max_in_flight or 0 for limit in limits.values())

@@ -51,6 +51,7 @@ from penstock.stores.sql.insight import InsightPart
 from penstock.stores.sql.pacing import Looks
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
+from penstock.stores.sql.vitals import VitalsPart
 
 T = TypeVar("T")
 MARK_SENDING = "UPDATE penstock.claims SET sending = true WHERE id = :epoch"
@@ -59,7 +60,7 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart):
+class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
     """Jobs in a SQL database."""
 
     db: Database

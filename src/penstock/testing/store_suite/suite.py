@@ -35,6 +35,7 @@ from penstock.testing.store_suite.shared_keys import SecretTests
 from penstock.testing.store_suite.standings import NodeTests, StandingTests
 from penstock.testing.store_suite.targets import StorePauseTests, TargetTests
 from penstock.testing.store_suite.verbs import VerbTests
+from penstock.testing.store_suite.vitals import VitalsTests
 from penstock.testing.store_suite.waking import WakingTests
 
 
@@ -87,5 +88,6 @@ class StoreSuite(
     QueueTests,
     QueueRaceTests,
     SecretTests,
+    VitalsTests,
 ):
     """Subclass it as `Test…` and give it a fixture `store`: fresh, migrated."""

@@ -1,0 +1,87 @@
+"""How a store does, in a few figures: for metrics and for whoever looks after it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from penstock.domain.limits import Account, Limit
+from penstock.domain.pools import Pool
+from penstock.domain.rates import GRAINS_PER_TOKEN, default_burst, full, parse_rate, refill
+
+MOST_KEYS: Final = 1000  # that are looked at, of all pools together
+
+
+class PoolUse(NamedTuple):
+    """How much of a pool is taken: of its fullest key, where it has keys (`fullest` names it).
+
+    `saturation` is from 0 to 1: what is taken of the slots, or missing from the bucket, whichever is more.
+    """
+
+    saturation: float = 0.0
+    in_flight: int = 0
+    keys: int = 0
+    fullest: str = ""
+
+
+class Vitals(NamedTuple):
+    """What one look found.
+
+    `lapsed_s` is how long ago the lease of the most overdue claim ran out: recovery should have had it within
+    seconds. The last two are PostgreSQL's: how long its oldest transaction has been open, and how many dead
+    rows wait for vacuum in our tables; None = the store has no such thing.
+    """
+
+    lapsed_s: float
+    pools: Mapping[str, PoolUse]
+    oldest_transaction_s: float | None = None
+    dead_rows: int | None = None
+
+
+def limit_of(pool: Pool, key: str) -> Limit:
+    """Return a pool's limit, or that of one of its keys, as it is configured now."""
+    rate = None if pool.rate is None else parse_rate(pool.rate)
+    burst = pool.burst or (1 if rate is None else default_burst(rate))
+    return Limit("pool", pool.name, key, rate, burst, pool.max_in_flight)
+
+
+def pool_limits(pools: Mapping[str, Pool], ids: Iterable[str]) -> dict[str, Limit]:
+    """Return the limits of pools that are there still, by the ids that accounts of limits have."""
+    found = {}
+    for id_ in ids:
+        scope, _, slot = id_.partition("/")
+        name, _, key = slot.partition("/")
+        if scope == "pool" and name in pools:
+            found[id_] = limit_of(pools[name], key)
+    return found
+
+
+def pool_uses(
+    pools: Mapping[str, Pool], limits: Mapping[str, Limit], accounts: Mapping[str, Account], now: datetime
+) -> dict[str, PoolUse]:
+    """Return how much of every pool is taken; one that nobody uses is empty."""
+    uses = dict.fromkeys(pools, PoolUse())
+    for id_, limit in limits.items():
+        before, account = uses[limit.name], accounts[id_]
+        full_by, in_flight = _taken(limit, account, now)
+        fullest = limit.key if full_by >= before.saturation else before.fullest
+        uses[limit.name] = PoolUse(
+            max(full_by, before.saturation),
+            before.in_flight + in_flight,
+            before.keys + bool(limit.key),
+            fullest,
+        )
+    return uses
+
+
+def _taken(limit: Limit, account: Account, now: datetime) -> tuple[float, int]:
+    live = [lease for lease in account.leases.values() if now < lease.until]
+    in_flight = account.open + sum(lease.slots for lease in live)
+    parts = [0.0]
+    if limit.max_in_flight is not None:
+        parts.append(in_flight / limit.max_in_flight)
+    if limit.rate is not None:
+        held = sum(lease.tokens for lease in live)
+        bucket = account.bucket or full(limit.burst, at=now)
+        level = refill(bucket, limit.rate, burst=limit.burst, now=now, held=held).level
+        parts.append(1 - level / (limit.burst * GRAINS_PER_TOKEN))
+    return min(1.0, max(parts)), in_flight

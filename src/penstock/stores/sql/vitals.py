@@ -1,0 +1,51 @@
+"""How a SQL database does (`ports/vitals.py`): a few figures from indexes and from its own statistics."""
+
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.vitals import MOST_KEYS, Vitals, pool_limits, pool_uses
+from penstock.stores.sql import limits
+from penstock.stores.sql.database import Database, Tx, one
+from penstock.stores.sql.pools import load_pools
+
+LAPSED: Final = "SELECT lease_until FROM penstock.claims ORDER BY lease_until LIMIT 1"
+# By the primary key: the limits of pools stand together.
+ACCOUNTS: Final = """
+    SELECT name, level, at FROM penstock.limits WHERE name >= 'pool/' AND name < 'pool0'
+     ORDER BY name LIMIT :most"""
+# What holds vacuum back: of other users only the time is visible, and that is enough.
+OLDEST: Final = """
+    SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8
+      FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+DEAD_ROWS: Final = """
+    SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_user_tables WHERE schemaname = 'penstock'"""
+
+
+class VitalsPart:
+    """How the store does; `SqlStore` brings the database."""
+
+    __slots__ = ()
+    db: Database
+
+    def vitals(self) -> Vitals:
+        """Return a few figures."""
+        return self.db.read(lambda tx: _vitals(tx, self.db.dialect))
+
+
+def _vitals(tx: Tx, dialect: str) -> Vitals:
+    oldest = one(tx.fetch(LAPSED))
+    until = None if oldest is None else tx.time(oldest[0])
+    lapsed = timedelta(0) if until is None else max(timedelta(0), tx.now - until)
+    found = Vitals(lapsed.total_seconds(), {})
+    if dialect == "postgres":
+        found = found._replace(
+            oldest_transaction_s=tx.fetch(OLDEST)[0][0], dead_rows=tx.fetch(DEAD_ROWS)[0][0]
+        )
+    pools = load_pools(tx)
+    rows = tx.fetch(ACCOUNTS, most=MOST_KEYS)
+    ids = pool_limits(pools, [row[0] for row in rows])
+    if not ids:
+        return found._replace(pools=pool_uses(pools, {}, {}, tx.now))
+    locked = [(row[0], row[1], row[2]) for row in rows if row[0] in ids]
+    now, accounts = limits.accounts_of(tx, dialect, ids, locked)
+    return found._replace(pools=pool_uses(pools, ids, accounts, now))
