@@ -28,7 +28,7 @@ COMMON: Final = frozenset(
 WHOLE: Final = frozenset(
     {
         "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
-        "pause_group", "group", "list_groups", "counts", "scout",
+        "pause_group", "group", "list_groups", "counts", "scout", "vitals",
     }
 )  # fmt: skip
 

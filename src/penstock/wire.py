@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
-from penstock.domain.job import Attempt, Audit, Enqueued, Job
+from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
 from penstock.domain.lanes import Lane
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
@@ -299,6 +299,12 @@ def audit_object(audit: Audit) -> dict[str, Any]:
         "after": raw(audit.after),
         "reason": audit.reason,
     }
+
+
+def audit_entry_object(entry: AuditEntry) -> dict[str, Any]:
+    """Return one entry of the audit log."""
+    audit = Audit(entry.at, None, None, entry.actor, entry.action, entry.before, entry.after, entry.reason)
+    return {"number": entry.number, "lane": entry.lane, "job": entry.job, **audit_object(audit)}
 
 
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:

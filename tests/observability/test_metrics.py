@@ -13,7 +13,8 @@ from penstock.domain.lanes import lane
 from penstock.domain.limits import Limit, Need
 from penstock.domain.pools import pool
 from penstock.errors import StoreUnavailable
-from penstock.observability.depths import Counts, Depths, oldest_due
+from penstock.observability.depths import Counts, Depths
+from penstock.observability.dues import oldest_due
 from penstock.observability.metrics import MOST_WORDS, OTHER, Metrics
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import (

@@ -17,7 +17,7 @@ from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
-from penstock.observability.depths import oldest_due
+from penstock.observability.dues import oldest_due
 from penstock.observability.health import Health
 from penstock.observability.live import Live, Pace
 from penstock.observability.logs import redacted

@@ -1,6 +1,7 @@
 """Questions to a running node, without a library that takes long to import."""
 
 import json
+from collections.abc import Collection
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ class NodeUnreachable(PenstockError):
         super().__init__(f"no node answers at {url} ({problem}): {fix}")
 
 
-def ask(url: str, path: str) -> dict[str, Any]:
+def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str, Any]:
     """Return the JSON object at an address of the node, or raise NodeUnreachable."""
     try:
         parts = urlsplit(url)
@@ -37,6 +38,6 @@ def ask(url: str, path: str) -> dict[str, Any]:
             connection.close()
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error
-    if answer.status != 200 or not isinstance(found, dict):
+    if answer.status not in statuses or not isinstance(found, dict):
         raise NodeUnreachable(url, f"it answered {answer.status}", "if it is a node, its log says why")
     return found

@@ -86,12 +86,8 @@ def list_(
         limit=None if everything else limit,
         after=after,
     )
-    if as_json:
-        _print_json(pages, payloads=payloads)
-    else:
-        _print_table(pages, client.store.now())
-        if pages.next is not None:
-            note(f"there are more: add --after {pages.next}")
+    empty = "no job\nTry: penstock enqueue LANE JSON"
+    print_pages(pages, client.store.now(), payloads=payloads, as_json=as_json, empty=empty)
 
 
 class Pages:
@@ -114,6 +110,16 @@ class Pages:
                 return
 
 
+def print_pages(pages: Pages, now: datetime, *, payloads: bool, as_json: bool, empty: str) -> None:
+    """Print the jobs of a list, and how to go on; `empty` is what a person is told when there are none."""
+    if as_json:
+        _print_json(pages, payloads=payloads)
+        return
+    _print_table(pages, now, empty)
+    if pages.next is not None:
+        note(f"there are more: add --after {pages.next}")
+
+
 def _print_json(pages: Pages, *, payloads: bool) -> None:
     """Write the document as the jobs come: there may be millions."""
     comma = ""
@@ -124,10 +130,9 @@ def _print_json(pages: Pages, *, payloads: bool) -> None:
     click.echo(f'],"next":{encode(pages.next)}}}')
 
 
-def _print_table(pages: Pages, now: datetime) -> None:
+def _print_table(pages: Pages, now: datetime, empty: str) -> None:
     head = ["id", "state", "lane", "group", "when", "attempt", "why"]
     jobs = iter(pages)
-    empty = "no job\nTry: penstock enqueue LANE JSON"
     while rows := [_row(job, now) for job in islice(jobs, MAX_PAGE)]:
         print_table(head, rows)
         empty = ""

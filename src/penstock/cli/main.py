@@ -22,12 +22,19 @@ class Entry:
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "audit": Entry("penstock.cli.audit:audit", "Show who did what to jobs, lanes and pools, and why."),
     "check": Entry(
         "penstock.cli.check:check", "Check the configuration and the store, and show what is in force."
     ),
+    "completion": Entry(
+        "penstock.cli.completion:completion", "Print what a shell needs to complete commands."
+    ),
+    "dead": Entry("penstock.cli.dead:dead", "Look at dead letters by their cause, and send them again."),
     "dev": Entry("penstock.cli.dev:dev", "Run everything in one process on a local SQLite file."),
+    "doctor": Entry("penstock.cli.doctor:doctor", "Look for what is wrong right now, and say what to do."),
     "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
     "groups": Entry("penstock.cli.groups:groups", "Look at ordered groups, and help those that are stuck."),
+    "history": Entry("penstock.cli.history:history", "List jobs that ended, the last one first."),
     "init": Entry("penstock.cli.init:init", "Write a penstock.toml to begin with, or rules for Prometheus."),
     "jobs": Entry("penstock.cli.jobs:jobs", "List jobs, look at one, and act on it."),
     "keys": Entry(

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from penstock.domain.states import LIVE, JobState
 from penstock.errors import PenstockError
+from penstock.observability.dues import oldest_due
 from penstock.observability.metrics import MOST_LANES, OTHER
 from penstock.ports.flow import Scouted
 from penstock.ports.vitals import Vitals
@@ -80,15 +81,6 @@ class Depths(Collector):
             return [up]
         up.add_metric([], 1)
         return [up, *found]
-
-
-def oldest_due(scouted: Scouted) -> dict[str, float]:
-    """Return how many seconds the earliest thing each lane could do has been due; 0 = nothing is due."""
-    waited = {}
-    for lane, work in scouted.work.items():
-        at = min((at for at in work if at is not None), default=None)
-        waited[lane] = 0.0 if at is None else max(0.0, (scouted.now - at).total_seconds())
-    return waited
 
 
 def _counted(counts: Counts) -> Metric:

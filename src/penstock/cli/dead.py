@@ -1,0 +1,180 @@
+"""`penstock dead`: dead letters by cause, and sending them again once that is fixed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import click
+
+from penstock.cli.errors import Missing
+from penstock.cli.job_verbs import each
+from penstock.cli.jobs import Pages
+from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.render import ago, on_terminal, print_json, print_table
+from penstock.client import Client
+from penstock.domain.fingerprints import fingerprint_of, pattern_of
+from penstock.domain.job import Job
+
+MOST: Final = 10_000
+HEAD: Final = ("cause", "lane", "jobs", "reason", "last", "error", "one of them")
+
+
+@click.group()
+def dead() -> None:
+    """Look at dead letters by their cause, and send them again.
+
+    \b
+    penstock dead list
+    penstock dead show 5f0c1d2e3a4b
+    penstock dead retry 5f0c1d2e3a4b --reason "the address is fixed"
+    """  # noqa: D301 - \b keeps click from filling the lines
+
+
+@dataclass(slots=True)
+class Cause:
+    """Dead letters of one lane whose errors differ only in their particulars."""
+
+    fingerprint: str
+    lane: str
+    reason: str | None
+    error: str
+    jobs: int
+    first: datetime | None
+    last: datetime | None
+    sample: str
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it for scripts."""
+        return {
+            "fingerprint": self.fingerprint,
+            "lane": self.lane,
+            "reason": self.reason,
+            "error": self.error,
+            "jobs": self.jobs,
+            "first": self.first,
+            "last": self.last,
+            "sample": self.sample,
+        }
+
+
+def causes(jobs: Iterator[Job]) -> list[Cause]:
+    """Return what the jobs died of, the most frequent first; they come the last ended first."""
+    found: dict[tuple[str, str], Cause] = {}
+    for job in jobs:
+        reason, at = job.live.reason, job.finished_at
+        print_ = fingerprint_of(reason, job.error)
+        cause = found.get((job.lane, print_))
+        if cause is None:
+            found[job.lane, print_] = Cause(
+                print_, job.lane, reason, pattern_of(job.error), 1, at, at, job.id
+            )
+        else:
+            cause.jobs += 1
+            cause.first = at
+    return sorted(found.values(), key=lambda cause: -cause.jobs)
+
+
+def _dead(client: Client, line: str, limit: int | None = MOST) -> Pages:
+    return Pages(client, {"filter": line, "state": "dead"}, limit=limit, after=None)
+
+
+@dead.command("list")
+@click.argument("line", metavar="[FILTER]", default="")
+@click.option("--lane", metavar="NAME", help="Only of this lane.")
+@json_option
+@with_client
+def list_(client: Client, *, line: str, lane: str | None, as_json: bool) -> None:
+    """List what jobs died of: how many, since when, and one of them. Of the last 10,000 dead letters.
+
+    FILTER is a line like "lane:pay finished<1d error:timeout". Errors that differ only in numbers, ids,
+    addresses and quoted text have one cause.
+    """
+    if lane is not None:
+        line = f"{line} lane:{client.lane(lane).name}"
+    pages = _dead(client, line)
+    found = causes(iter(pages))
+    if as_json:
+        print_json({"causes": [cause.as_object() for cause in found], "more": pages.next is not None})
+        return
+    now = client.store.now()
+    rows = [
+        (
+            cause.fingerprint,
+            cause.lane,
+            cause.jobs,
+            cause.reason,
+            ago(cause.last, now) if on_terminal() else cause.last,
+            cause.error,
+            cause.sample,
+        )
+        for cause in found
+    ]
+    print_table(HEAD, rows, empty="no dead letters")
+    if pages.next is not None:
+        note(f"older ones than the last {MOST:,} are not counted: narrow it, for example finished<1d")
+
+
+@dead.command()
+@click.argument("cause")
+@click.option("--limit", metavar="N", type=click.IntRange(1, MOST), default=50, show_default=True)
+@json_option
+@with_client
+def show(client: Client, cause: str, *, limit: int, as_json: bool) -> None:
+    """List the dead letters of one cause, the last one first, with their errors as they were."""
+    pages = _dead(client, f"fingerprint:{cause}", limit)
+    jobs = list(pages)
+    if not jobs:
+        raise Missing(f"no dead letter has the cause {cause}: see penstock dead list")
+    if as_json:
+        shown = [
+            {"id": job.id, "lane": job.lane, "group": job.live.grp, "at": job.finished_at, "error": job.error}
+            for job in jobs
+        ]
+        print_json({"jobs": shown, "more": pages.next is not None})
+        return
+    print_table(
+        ("id", "lane", "group", "at", "attempts", "error"),
+        [(job.id, job.lane, job.live.grp, job.finished_at, job.live.attempt, job.error) for job in jobs],
+    )
+    if pages.next is not None:
+        note("there are more: raise --limit")
+
+
+@dead.command()
+@click.argument("cause", nargs=-1, required=True, metavar="CAUSE...")
+@reason_option
+@click.option(
+    "--out-of-order", is_flag=True, help="Even where jobs behind them in their groups went already."
+)
+@click.option("--dry-run", is_flag=True, help="Say how many there are, and do nothing.")
+@yes_option
+@json_option
+@with_client
+def retry(
+    client: Client,
+    cause: Sequence[str],
+    *,
+    reason: str,
+    out_of_order: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Send the dead letters of a cause again, the first one first. CAUSE is what `dead list` shows.
+
+    Of a cause at most 10,000. For many of them `penstock replay` goes slowly, and can be stopped.
+    """
+    jobs = list(_dead(client, f"fingerprint:{','.join(cause)}"))
+    if not jobs:
+        raise Missing(f"no dead letter has the cause {', '.join(cause)}: see penstock dead list")
+    if dry_run:
+        groups = len({(job.lane, job.live.grp) for job in jobs if job.live.grp})
+        if as_json:
+            print_json({"jobs": len(jobs), "groups": groups})
+        else:
+            click.echo(f"{len(jobs)} jobs of {groups} ordered groups would be sent again")
+        return
+    confirmed(f"Send {len(jobs)} dead letters again?", yes=yes)
+    ids = [job.id for job in reversed(jobs)]
+    each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)
