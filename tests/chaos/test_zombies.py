@@ -86,6 +86,8 @@ async def sleepers(tmp_path: Path, store_url: str, seed: int = 2) -> None:
         it.judge()
 
         assert it.cluster.troubles() == []
+        logs = "".join(process.told for process in it.cluster.everything)
+        assert "breaker open" not in logs, "the target was well all the time"
 
 
 PLUG_IN = """

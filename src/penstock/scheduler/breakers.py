@@ -17,6 +17,7 @@ from penstock.scheduler.ground import Ground
 
 TRIP_AFTER: Final = 20
 OPEN_FOR: Final = timedelta(seconds=30)
+ASLEEP_S: Final = 1.0
 NOT_LONG: Final = timedelta(seconds=1)
 
 
@@ -59,9 +60,15 @@ class Breakers:
         """Learn that the call which `wait` let through was not made: the next one may be."""
         self._trials.discard(target or "")
 
-    def note(self, target: str | None, answer: object) -> None:
-        """Count how a call to a target went."""
+    def note(self, target: str | None, answer: object, *, overdue: float = 0.0) -> None:
+        """Count how a call to a target went; `overdue` is how long after its time it came back.
+
+        If that is long this process stood still, which says nothing of the target.
+        """
         if target is None:
+            return
+        if overdue > ASLEEP_S:
+            self.not_tried(target)
             return
         self._trials.discard(target)
         tally = self._tallies.setdefault(target, Tally())

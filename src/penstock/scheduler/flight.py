@@ -283,10 +283,11 @@ class Flight:
         answers = await call_sink(self._deck, plan, self._sink, batch)
         took = ground.monotonic() - started
         self._phases["send"] += took
+        overdue = took - plan.timeout.total_seconds()
         outcomes: dict[int, Outcome] = {}
         for claimed, answer in zip(batch, answers, strict=True):
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
-            self._deck.breakers.note(self._plan.aim(claimed), answer)
+            self._deck.breakers.note(plan.aim(claimed), answer, overdue=overdue)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
         kinds = Counter(type(answer).__name__.lower() for answer in answers)
         error = next((text for answer in answers if (text := getattr(answer, "error", None))), None)

@@ -144,7 +144,7 @@ def lapse(tx: Tx, hot: HotPath, lease: timedelta, limit: int) -> Lapse | None:
     Those who waited longest, of each lane no more than it says.
     """
     lanes = tx.fetch(MOST_PER_LANE)
-    each = {"lane": [lane for lane, _ in lanes], "most": [most for _, most in lanes]}
+    each = {"lane": [lane for lane, _ in lanes], "most": [min(most, limit) for _, most in lanes]}
     silent = tx.fetch_each(SILENT, each, best="deadline, arrival", now=tx.now, limit=limit)
     chosen = [arrival for _, arrival in sorted(silent)[:limit]]
     rows = [tx.live(row) for row in tx.fetch(STILL_SILENT, arrivals=chosen, now=tx.now)] if chosen else []

@@ -120,8 +120,8 @@ LIMITS: Final = (
         0,
         Edit(
             _FLIGHT,
-            "self._deck.limits.release(self._plan, done)",
-            "self._deck.limits.refund(self._plan, done)",
+            "self._limits.release(done)",
+            "self._limits.refund(done)",
         ),
     ),
     _bug(
