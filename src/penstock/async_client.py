@@ -147,3 +147,8 @@ class AsyncClient:
     settle = awaited(Client.settle)
     edit = awaited(Client.edit)
     report = awaited(Client.report)
+    preview = awaited(Client.preview)
+    start = awaited(Client.start)
+    stop = awaited(Client.stop)
+    operation = awaited(Client.operation)
+    operations = awaited(Client.operations)

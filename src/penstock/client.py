@@ -5,7 +5,7 @@ anything is written, and every refusal names the field and the fix. A client may
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import timedelta
@@ -16,6 +16,7 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 
 from penstock import integrations
 from penstock.admission import Admission
+from penstock.bulk import Preview, new_operation, preview, verb_of
 from penstock.domain.access import Who
 from penstock.domain.filters import Page
 from penstock.domain.gates import Explanation
@@ -33,6 +34,7 @@ from penstock.explain import explain
 from penstock.limited import limited
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
+from penstock.ports.operations import Operation, OperationPage
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
 from penstock.stores.connect import connect as open_store
 
@@ -267,6 +269,56 @@ class Client:
             self._wake([job.lane])
         return done
 
+    # -- operators, in bulk
+    def preview(self, verb: str, filter: str) -> Preview:  # noqa: A002
+        """Count what a verb on a filter would be about, up to 10,000 jobs; nothing is changed."""
+        return preview(self.store, verb_of(verb), filter)
+
+    def start(
+        self,
+        verb: str,
+        filter: str,  # noqa: A002
+        *,
+        reason: str,
+        rate: int | None = None,
+        force: bool = False,
+        key: str | None = None,
+        change: Mapping[str, Any] | None = None,
+    ) -> Operation:
+        """Begin a bulk operation: a verb on every job that the filter finds, carried out by whoever leads.
+
+        Verbs: retry, cancel, skip, hold, release, edit. `rate` is how many jobs a second at most; `force`
+        cancels what is out and replays out of order; `change` is what an edit does to each job before it goes
+        again: payload, headers, target, or `merge`, the members of its payload that change. The same `key`
+        again returns the operation that is there.
+        """
+        new = new_operation(
+            verb_of(verb),
+            filter,
+            actor=self._actor,
+            reason=_reason(reason),
+            rate=rate,
+            force=force,
+            key=key,
+            change=change,
+        )
+        return self.store.start_operation(new)
+
+    def operation(self, id: str) -> Operation:  # noqa: A002
+        """Return how far a bulk operation is, or raise NotFound."""
+        found = self.store.operation(_known(id, "operation"))
+        if found is None:
+            raise NotFound("operation", id)
+        return found
+
+    def operations(self, *, limit: int = 50, after: str | None = None) -> OperationPage:
+        """Return one page of bulk operations, newest first."""
+        return self.store.operations(limit=limit, after=after)
+
+    def stop(self, id: str, *, reason: str) -> Operation:  # noqa: A002
+        """Stop a bulk operation where it is; what is done is done."""
+        return self.store.stop_operation(_known(id, "operation"), actor=self._actor, reason=_reason(reason))
+
     # -- executors
     def report(
         self,
@@ -323,12 +375,12 @@ def _opened(url: str, clock: Clock) -> Store:
     return store
 
 
-def _known(id: str) -> str:  # noqa: A002
-    """Return an id as it is stored; what cannot be one is the id of no job."""
+def _known(id: str, kind: str = "job") -> str:  # noqa: A002
+    """Return an id as it is stored; what cannot be one is the id of nothing."""
     try:
         return parse_ulid(id)
     except BadUlid:
-        raise NotFound("job", str(id)) from None
+        raise NotFound(kind, str(id)) from None
 
 
 def _reason(text: str) -> str:

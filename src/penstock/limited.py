@@ -15,6 +15,7 @@ from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import AuditPage, Enqueued, Job, NewJob
 from penstock.domain.masking import without_answer, without_content
+from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
 from penstock.domain.standing import Standing
 from penstock.domain.states import Effect, Verb
 from penstock.errors import Forbidden, InvalidJob, KeyConflict, NotFound, PenstockError
@@ -28,9 +29,12 @@ COMMON: Final = frozenset(
 WHOLE: Final = frozenset(
     {
         "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
-        "pause_group", "group", "list_groups", "counts", "scout", "vitals",
+        "pause_group", "group", "list_groups", "counts", "scout", "vitals", "open_operations",
     }
 )  # fmt: skip
+
+# What a filter may not ask for on behalf of somebody who may not see it.
+SECRET: Final = frozenset({"payload", "error", "fingerprint"})
 
 
 def limited(store: Store, who: Who) -> Store:
@@ -120,13 +124,45 @@ class LimitedStore:
             force=force,
         )
 
+    # -- bulk operations
+    def start_operation(self, new: NewOperation) -> Operation:
+        """Begin an operation about jobs that are theirs."""
+        query = query_of(new.verb, new.filter, now=self._store.now())
+        self._check_predicates(query)
+        return self._store.start_operation(new if self._tenant is None else replace(new, tenant=self._tenant))
+
+    def operation(self, id: str) -> Operation | None:  # noqa: A002
+        """Return an operation of theirs."""
+        found = self._store.operation(id)
+        return found if found is not None and self._tenant in (None, found.tenant) else None
+
+    def operations(self, *, limit: int = 50, after: str | None = None) -> OperationPage:
+        """Return operations of theirs; a page may be short."""
+        page = self._store.operations(limit=limit, after=after)
+        return page._replace(
+            operations=[one for one in page.operations if self._tenant in (None, one.tenant)]
+        )
+
+    def stop_operation(self, id: str, *, actor: str, reason: str) -> Operation:  # noqa: A002
+        """Stop an operation of theirs."""
+        if self.operation(id) is None:
+            raise NotFound("operation", id)
+        return self._store.stop_operation(id, actor=actor, reason=reason)
+
     # -- reading
+    def _check_predicates(self, query: JobQuery) -> None:
+        """Refuse to look for what may not be seen: whether something is found would tell it."""
+        secret = {predicate.field for predicate in query.where} & SECRET
+        if self._hides and secret:
+            raise Forbidden(self._who.name, f"look for {min(secret)}: it needs the scope payload")
+
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
         """Return jobs that are theirs, without what they may not see."""
         return {id_: self._shown(job) for id_, job in self._own(ids).items()}
 
     def list_jobs(self, query: JobQuery) -> Page:
         """Return a page of jobs that are theirs."""
+        self._check_predicates(query)
         if self._tenant is not None:
             if query.tenant not in (None, self._tenant):
                 return Page([], None)

@@ -26,6 +26,7 @@ from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
 from penstock.ports.flow import Flow
 from penstock.ports.insight import Insight
+from penstock.ports.operations import Operations
 from penstock.ports.queue import Queue
 from penstock.ports.secrets import Secrets
 from penstock.ports.vitals import VitalSigns
@@ -130,8 +131,8 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Flow, Insight, Queue, Secrets, VitalSigns, Protocol):
-    """A database of jobs; flow.py, insight.py, queue.py, secrets.py and vitals.py describe parts of it."""
+class Store(Flow, Insight, Operations, Queue, Secrets, VitalSigns, Protocol):
+    """A database of jobs; flow.py, insight.py and their neighbours describe parts of it."""
 
     # -- schema and clock
     def migrate(self) -> list[str]:

@@ -21,7 +21,7 @@ from penstock.errors import StoreUnavailable, TermOver
 from penstock.ports.events import NodeStarted, NodeStopped, StoreFailed
 from penstock.ports.flow import Work
 from penstock.ports.sink import OpenSink
-from penstock.scheduler import housekeeping
+from penstock.scheduler import housekeeping, operations
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import OPEN_FOR, TRIP_AFTER, Breakers
 from penstock.scheduler.cycle import LaneCycle
@@ -56,6 +56,7 @@ class NodeOptions:
     recover_every: timedelta = timedelta(seconds=5)
     expire_every: timedelta = housekeeping.EXPIRE_EVERY
     housekeep_every: timedelta = housekeeping.EVERY
+    operate_every: timedelta = operations.EVERY
     trip_after: int = TRIP_AFTER
     open_for: timedelta = OPEN_FOR
 
@@ -148,6 +149,7 @@ class Node:
             "recovery": (self._recover, options.recover_every),
             "expiry": (self._expire, options.expire_every),
             "housekeeping": (self._housekeep, options.housekeep_every),
+            "operations": (self._operate, options.operate_every),
         }
         if self.standby is not None:
             services["standby"] = (self.standby.tick, self.standby.every)
@@ -226,6 +228,9 @@ class Node:
 
     async def _housekeep(self) -> bool:
         return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).round)
+
+    async def _operate(self) -> bool:
+        return await self._as_leader(operations.Operating(self.ground).tick)
 
     async def _as_leader(self, chore: Callable[[Term], Awaitable[bool | None]]) -> bool:
         """Do a chore if this node leads; a term that ended meanwhile is no error."""

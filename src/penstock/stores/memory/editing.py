@@ -1,7 +1,5 @@
 """Edits: a version is added, the row names it."""
 
-from datetime import datetime
-
 from penstock.domain.edits import Edit, Version, edited, facts, move_of, refusal, version
 from penstock.domain.job import Audit
 from penstock.domain.states import Effect, JobState, Move, Verb
@@ -14,12 +12,9 @@ def edit(
     tables: Tables,
     job_id: str,
     wanted: Edit,
+    order: Order,
     *,
-    actor: str,
-    reason: str,
     replay: bool,
-    force: bool,
-    now: datetime,
 ) -> Done:
     """Edit one job, or say why not."""
     row = tables.row(tables.by_id.get(job_id, 0))
@@ -28,10 +23,10 @@ def edit(
     state, context = JobState(row.state), tables.context(row)
     why = refusal(state, wanted, context, replay=replay)
     if why is None and move_of(state) is Move.REPLAY:
-        order = Order(Verb.EDIT, actor, reason, now, frozenset(), force=force)
         why = replay_refusal(tables, row, order)
     if why is not None:
         return Done(Effect.REFUSED, state, why)
+    now, actor, reason = order.now, order.actor, order.reason
     after = edited(row, wanted, now=now)
     if wanted.content and context is not None:
         made = version(row, context, wanted, at=now, actor=actor)

@@ -32,10 +32,10 @@ def operate(
     """Carry out a verb on each job, one after the other."""
     called = frozenset(tables.by_id.get(job_id, 0) for job_id in ids)
     order = Order(verb, actor, reason, now, called, force=force)
-    return [_operate(tables, order, job_id) for job_id in ids]
+    return [operate_one(tables, order, job_id) for job_id in ids]
 
 
-def _operate(tables: Tables, order: Order, job_id: str) -> Done:
+def operate_one(tables: Tables, order: Order, job_id: str) -> Done:
     """Carry out a verb on one job, leave a request with its holder, or say why not."""
     verb, now = order.verb, order.now
     row = tables.row(tables.by_id.get(job_id, 0))

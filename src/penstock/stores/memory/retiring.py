@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.operations import KEPT
 from penstock.stores.memory.tables import Ended, Tables
 
 
@@ -13,6 +14,11 @@ def retire(tables: Tables, slice_rows: int, now: datetime) -> int:
     for arrival in over[:slice_rows]:
         _drop(tables, arrival)
     _forget_keys(tables, now)
+    for id_, operation in list(tables.operations.items()):
+        if operation.finished_at is not None:
+            tables.operation_jobs.pop(id_, None)
+            if operation.finished_at < now - KEPT:
+                del tables.operations[id_]
     for name, account in list(tables.limits.items()):
         if account.idle_at is not None and account.idle_at < now:  # its bucket is full, as a new one's is
             del tables.limits[name]

@@ -31,13 +31,14 @@ from penstock.stores.memory import (
 )
 from penstock.stores.memory.flow import FlowPart
 from penstock.stores.memory.insight import InsightPart
+from penstock.stores.memory.operations import OperationsPart
 from penstock.stores.memory.queue import QueuePart
 from penstock.stores.memory.secrets import SecretsPart
 from penstock.stores.memory.tables import Tables
 from penstock.stores.memory.vitals import VitalsPart
 
 
-class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
+class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, VitalsPart):
     """Jobs in this process's memory; gone when it ends.
 
     `clock` gives the store's time, `ids` the ids of jobs that come without one, `entropy` random bytes.
@@ -225,16 +226,8 @@ class MemoryStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
         """Change what a job sends or when it is due."""
         wanted = Edit(payload=payload, headers=headers, target=target, run_at=run_at)
         with self._lock:
-            return editing.edit(
-                self._tables,
-                id,
-                wanted,
-                actor=actor,
-                reason=reason,
-                replay=replay,
-                force=force,
-                now=self.now(),
-            )
+            order = operating.Order(Verb.EDIT, actor, reason, self.now(), frozenset(), force=force)
+            return editing.edit(self._tables, id, wanted, order, replay=replay)
 
     def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
         """Stop or let go one ordered group."""

@@ -13,6 +13,7 @@ from penstock.domain.job import Attempt, Audit, Claim, Claimed, Context, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.limits import Account
+from penstock.domain.operations import Meant, Operation
 from penstock.domain.ordering import Mode, Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
@@ -127,6 +128,8 @@ class Tables:
     terms: dict[str, Term] = field(default_factory=dict)
     nodes: dict[int, NodeRow] = field(default_factory=dict)
     secrets: list[Secret] = field(default_factory=list)
+    operations: dict[str, Operation] = field(default_factory=dict)
+    operation_jobs: dict[str, set[Meant]] = field(default_factory=dict)
     queue: dict[int, Queued] = field(default_factory=dict)
     queue_dedups: dict[tuple[str, str], datetime] = field(default_factory=dict)
     ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=TICKS_KEPT))

@@ -11,6 +11,7 @@ _BY_TYPE: Final = {
     " finished_at ended_at at until visible_at idle_at",
     "bytea": "hash",
     "text": "id message_group grp tenant key target headers pool entity version event correlation payload"
-    " reason receipt error result outcome actor action before after verb queue dedup_id name slot phases",
+    " reason receipt error result outcome actor action before after verb queue dedup_id name slot phases"
+    " operation",
 }
 TYPES: Final = {column: kind for kind, columns in _BY_TYPE.items() for column in columns.split()}

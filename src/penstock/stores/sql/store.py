@@ -48,6 +48,7 @@ from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 from penstock.stores.sql.insight import InsightPart
+from penstock.stores.sql.operations import OperationsPart, drop_operations
 from penstock.stores.sql.pacing import Looks
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
@@ -60,7 +61,7 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
+class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, VitalsPart):
     """Jobs in a SQL database."""
 
     db: Database
@@ -345,6 +346,7 @@ class SqlStore(FlowPart, InsightPart, QueuePart, SecretsPart, VitalsPart):
         def sweep(tx: Tx) -> int:
             housekeeping.drop_keys(tx, slice_rows)
             housekeeping.drop_figures(tx, slice_rows)
+            drop_operations(tx, slice_rows)
             limits.drop_idle(tx, slice_rows)
             housekeeping.drop_requests(tx, self.hot, slice_rows)
             return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)

@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Who wants what, and why; `called` are all the jobs it is about."""
+    """Who wants what, and why; `called` are all the jobs it is about, beside those that are named."""
 
     verb: Verb
     actor: str
@@ -77,7 +77,7 @@ class Order:
 def operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> list[Done]:
     """Carry out the verb on each job; one that is named twice is taken in turn."""
     answers: dict[int, Done] = {}
-    order = replace(order, called=frozenset(arrivals_of(tx, ids).values()))
+    order = replace(order, called=order.called | frozenset(arrivals_of(tx, ids).values()))
     waiting = list(enumerate(ids))
     while waiting:
         turn: dict[str, int] = {}

@@ -17,6 +17,7 @@ from penstock.testing.store_suite.lanes import LaneTests
 from penstock.testing.store_suite.leader import LeaderTests
 from penstock.testing.store_suite.limits import SlotTests, TokenTests
 from penstock.testing.store_suite.listing import ListingTests
+from penstock.testing.store_suite.operations import OperationTests
 from penstock.testing.store_suite.pools import LaneDeletionTests, PauseTests, PoolTests
 from penstock.testing.store_suite.queueing import QueueRaceTests, QueueTests
 from penstock.testing.store_suite.racing import RaceTests
@@ -67,6 +68,7 @@ class StoreSuite(
     VerbTests,
     ReplayTests,
     EditTests,
+    OperationTests,
     ReadingTests,
     ListingTests,
     CursorTests,

@@ -1,0 +1,41 @@
+"""The leader works off bulk operations: a page or a slice of each in turn, each one transaction."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from penstock.domain.leases import Term
+from penstock.domain.operations import Operation, OperationState
+from penstock.errors import PenstockError, StoreUnavailable, TermOver
+from penstock.scheduler.ground import Ground
+
+EVERY: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Operating:
+    """One leader's work on operations."""
+
+    ground: Ground
+
+    async def tick(self, term: Term | None) -> bool:
+        """Take every open operation one step further; say whether one can go on at once."""
+        store, busy = self.ground.store, False
+        for operation in await self.ground.call(store.open_operations):
+            collecting = operation.state == OperationState.COLLECTING
+            step = store.collect_operation if collecting else store.work_operation
+            try:
+                after = await self.ground.call(step, operation.id, under=term)
+            except (StoreUnavailable, TermOver):
+                raise
+            except PenstockError as error:
+                # One that cannot go on must not keep the others from going on.
+                after = await self.ground.call(store.fail_operation, operation.id, str(error), under=term)
+            busy = busy or (after != operation and _hurries(after))
+        return busy
+
+
+def _hurries(operation: Operation) -> bool:
+    """Say whether nothing but the work itself holds it up."""
+    working = operation.state in (OperationState.COLLECTING, OperationState.WORKING)
+    return working and operation.rate is None
