@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
@@ -38,10 +38,11 @@ from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.observability.loop import watch_loop
 from penstock.observability.metrics import Metrics
+from penstock.observability.otel import start_tracing
 from penstock.observability.story import Story, keep_telling
 from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
-from penstock.ports.events import Emit
+from penstock.ports.events import Emit, ignore
 from penstock.ports.executor import Executor, ThreadExecutor
 from penstock.ports.queue import Queue
 from penstock.ports.sink import OpenSink
@@ -58,6 +59,9 @@ from penstock.stores.connect import connect, file_of
 from penstock.stores.health import worries
 from penstock.tokens import Tokens
 from penstock.ui.pages import pages
+
+if TYPE_CHECKING:
+    from penstock.observability.tracing import Tracing  # its library is an extra
 
 STORE_THREADS: Final = 6
 API_THREADS: Final = 4
@@ -88,6 +92,7 @@ class App:
     clock: SystemClock = field(default_factory=SystemClock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    tracing: "Tracing | None" = None
     _pulse: float = 0.0
     _broken: BaseException | None = None
 
@@ -97,14 +102,15 @@ class App:
         store = connect(self.url, clock=self.clock.now)
         executor = ThreadExecutor(STORE_THREADS, name="penstock-store")
         api_threads = ThreadExecutor(API_THREADS, name="penstock-api")
+        self.tracing, last_spans = start_tracing(os.environ, version=__version__, now=self.clock.now)
         try:
             store.check_schema()
             for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
                 _LOG.warning("store: %s", worry)
             await self._serve(sock, store, executor, api_threads)
         finally:
-            for closing in (executor, api_threads, store):
-                closing.close()
+            for close in (executor.close, api_threads.close, store.close, last_spans):
+                close()
         if self._broken is not None:
             raise self._broken
 
@@ -115,7 +121,7 @@ class App:
         registry = CollectorRegistry()
         metrics = Metrics(registry, version=__version__)
         deliveries = Deliveries(registry)
-        emit = emit_to(live, health, story, metrics, deliveries)
+        emit = emit_to(live, health, story, metrics, deliveries, self.tracing or ignore)
         registry.register(_depths(store, self.clock))
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
         routing = self._routing(ground, sock, deliveries)
@@ -185,7 +191,7 @@ class App:
         self, store: Store, queue: Queue, executor: ThreadExecutor, tokens: Tokens, sock: socket.socket
     ) -> OpenSink:
         networks = self.settings["http.allow_networks"]
-        return make_open(
+        opened = make_open(
             self.settings.sinks(),
             executor=executor,
             clock=self.clock,
@@ -198,6 +204,7 @@ class App:
             sign=tokens.sign,
             stream=sys.stdout,
         )
+        return opened if self.tracing is None else self.tracing.traced(opened)
 
     def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, open_sink: OpenSink) -> Node:
         served = self.settings["lanes_served"]

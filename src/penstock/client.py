@@ -32,6 +32,7 @@ from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreError, StoreUnavailable
 from penstock.explain import explain
 from penstock.limited import limited
+from penstock.observability.enqueueing import traced
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.operations import Operation, OperationPage
@@ -122,11 +123,13 @@ class Client:
         admitted, refused = self._admission.admit(jobs)
         for error in refused.values():
             raise error
-        return [job if job.id else job._replace(id=self._ids()) for job in admitted]
+        with traced(admitted) as carried:
+            return [job if job.id else job._replace(id=self._ids()) for job in carried]
 
     def _enqueue_batch(self, part: Sequence[Given]) -> Answers:
         admitted, refused = self._admission.admit(part)
-        written = self.store.enqueue(admitted) if admitted else []
+        with traced(admitted) as carried:
+            written = self.store.enqueue(carried) if carried else []
         if admitted:
             self._wake({job.lane for job in admitted})
         if not refused:

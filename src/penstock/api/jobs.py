@@ -16,6 +16,7 @@ from penstock.domain.job import Enqueued
 from penstock.domain.names import near
 from penstock.domain.queries import Filters
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
+from penstock.observability.enqueueing import carrying
 from penstock.wire import (
     batch_object,
     encode,
@@ -39,7 +40,8 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
     async def enqueue(request: Request[Any, Any, Any]) -> Response[bytes]:
         text = await json_text(request)
         key = request.headers.get("idempotency-key")
-        made = await desk.ask(_enqueue, desk.acting(request), text, key)
+        with carrying(request.headers.get("traceparent")):
+            made = await desk.ask(_enqueue, desk.acting(request), text, key)
         location = None if made.id is None else f"/api/jobs/{made.id}"
         return json_answer(made.text, status=made.status, location=location)
 

@@ -21,6 +21,7 @@ from penstock.domain.job import Claimed, Job
 from penstock.domain.outcomes import Dead, Deferred, Outcome, Policy, Running
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
+from penstock.domain.traces import traceparent_of
 from penstock.errors import NotFound, StoreUnavailable
 from penstock.ports.events import JobDied, Processed, StoreFailed
 from penstock.ports.sink import OpenSink, Sink
@@ -185,9 +186,15 @@ class Processor:
 
     def _tell(self, job: Job, outcome: Outcome, took: float) -> None:
         kind, error = type(outcome).__name__.lower(), getattr(outcome, "error", None)
-        self.ground.emit(Processed(lane=job.lane, job=job.id, outcome=kind, took=took, error=error))
+        trace = traceparent_of(job.context.headers) if job.context else None
+        self.ground.emit(
+            Processed(lane=job.lane, job=job.id, outcome=kind, took=took, error=error, traceparent=trace)
+        )
         if isinstance(outcome, Dead):
-            self.ground.emit(JobDied(lane=job.lane, job=job.id, reason=outcome.reason, error=outcome.error))
+            died = JobDied(
+                lane=job.lane, job=job.id, reason=outcome.reason, error=outcome.error, traceparent=trace
+            )
+            self.ground.emit(died)
 
 
 def _current(job: Job, send: int) -> bool:

@@ -68,12 +68,13 @@ class SettledBatch(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDied(Event):
-    """A job became a dead letter."""
+    """A job became a dead letter; `traceparent` is the trace it was enqueued in."""
 
     lane: str
     job: str
     reason: str
     error: str | None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +184,7 @@ class Processed(Event):
     outcome: str
     took: float
     error: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.domain.job import Claim, Claimed
 from penstock.domain.outcomes import Dead, Deferred, Failed, Lapsed, Outcome, Returned, Succeeded
+from penstock.domain.traces import traceparent_of
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import JobDied, LeaseLost, ReturnedJobs, SettledBatch, StoreFailed
 from penstock.ports.store import Settled
@@ -109,8 +110,13 @@ class Settling:
             emit(ReturnedJobs(lane=lane, jobs=jobs, why=why))
         for arrival, outcome in outcomes.items():
             if isinstance(outcome, Dead) and arrival in settled.applied:
+                claimed = self._jobs[arrival]
                 died = JobDied(
-                    lane=lane, job=_id(self._jobs[arrival]), reason=outcome.reason, error=outcome.error
+                    lane=lane,
+                    job=_id(claimed),
+                    reason=outcome.reason,
+                    error=outcome.error,
+                    traceparent=traceparent_of(claimed.context.headers) if claimed.context else None,
                 )
                 emit(died)
 
