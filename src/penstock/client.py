@@ -90,9 +90,10 @@ class Client:
     ) -> Enqueued:
         """Write one job and return its id, or raise what is wrong with it.
 
-        `payload` is any value that JSON can say, or `Json(text)` to be kept as it is. With `connection` (of
-        psycopg, psycopg2, SQLAlchemy, sqlite3 or Django) the job is written in the caller's own transaction
-        and appears when that commits.
+        `payload` is any value that JSON can say, or `Json(text)` to be kept as it is. A `group` keeps its
+        order if the job's mode, or else its lane's, is `next_on_error` or `block_on_error`. With `connection`
+        (of psycopg, psycopg2, SQLAlchemy, sqlite3 or Django) the job is written in the caller's own
+        transaction and appears when that commits.
         """
         [answer] = self.enqueue_many([{"lane": lane, "payload": payload, **fields}], connection=connection)
         if isinstance(answer, PenstockError):

@@ -132,7 +132,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
     return {
         "id": job.id,
         "lane": job.lane,
-        "group": live.grp or (said and said.message_group),
+        "group": job.group,
         "sequence": said and said.sequence,
         "mode": job.mode.label,
         "state": job.state.label,

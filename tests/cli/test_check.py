@@ -46,7 +46,7 @@ def test_old_tables_are_an_error(ready: Run, tmp_path: Path) -> None:
     result = ready("check", code=1)
 
     assert "run penstock migrate" in result.stdout
-    assert "1 errors, 0 warnings" in result.stderr
+    assert "1 error, 0 warnings" in result.stderr
 
 
 def test_every_mistake_of_the_file_is_listed(ready: Run, tmp_path: Path) -> None:

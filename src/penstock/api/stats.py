@@ -186,7 +186,7 @@ def _job(job: Job) -> dict[str, Any]:
     return {
         "id": job.id,
         "lane": job.lane,
-        "group": job.live.grp,
+        "group": job.group,
         "state": job.state.label,
         "reason": job.live.reason,
         "error": None if job.error is None else redacted(job.error[:200]),

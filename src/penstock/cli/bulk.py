@@ -9,6 +9,7 @@ import click
 
 from penstock.cli.lines import MAX_LINE_BYTES, Interrupt, Line, Lines, Source
 from penstock.cli.options import note
+from penstock.cli.order import advice, lost
 from penstock.cli.progress import Progress, Result, Tally, rate, size_of
 from penstock.client import Client
 from penstock.errors import InvalidJob, PenstockError, StoreUnavailable
@@ -35,10 +36,14 @@ def _write(client: Client, defaults: Mapping[str, Any], batch: list[Line]) -> li
     parsed = [_parsed(line, defaults) for line in batch]
     good = [item for item in parsed if not isinstance(item, PenstockError)]
     answers = client.enqueue_stream(good, batch=len(batch))
-    return [
-        Result(line.number, item if isinstance(item, PenstockError) else next(answers))
-        for line, item in zip(batch, parsed, strict=True)
-    ]
+    results = []
+    for line, item in zip(batch, parsed, strict=True):
+        answer = item if isinstance(item, PenstockError) else next(answers)
+        if isinstance(answer, PenstockError) or isinstance(item, PenstockError):
+            results.append(Result(line.number, answer))
+        else:
+            results.append(Result(line.number, answer, lost(client, item) is not None))
+    return results
 
 
 def _parsed(line: Line, defaults: Mapping[str, Any]) -> Mapping[str, Any] | PenstockError:
@@ -90,10 +95,10 @@ class Stream:
         self.tally.add(results)
         if self.as_json:
             click.echo(
-                "\n".join(encode({"line": line, **enqueued_object(answer)}) for line, answer in results)
+                "\n".join(encode({"line": line, **enqueued_object(answer)}) for line, answer, _ in results)
             )
             return
-        for line, answer in results:
+        for line, answer, _ in results:
             if isinstance(answer, PenstockError):
                 shown += 1
                 if shown > ERRORS_SHOWN:
@@ -113,6 +118,9 @@ class Stream:
         tally, seconds = self.tally, self.clock.monotonic() - began
         text = f"{tally.enqueued:,} enqueued, {tally.duplicates:,} already there, {tally.refused:,} refused"
         note(f"{text}, in {seconds:.1f} s ({rate(tally.done, seconds)} lines/s)")
+        if tally.unordered:
+            what = f"{tally.unordered:,} of them have a group or sequence and mode immediate"
+            note(f"note: {what}, {advice('LANE')}", fg="yellow")
 
     def _say_how_to_go_on(self, *, known: bool) -> None:
         line = self.tally.line

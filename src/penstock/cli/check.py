@@ -10,11 +10,14 @@ import click
 from click.core import ParameterSource
 
 from penstock.cli.options import config_option, json_option, store_option
-from penstock.cli.render import cell, print_json, print_table, styled
+from penstock.cli.order import advice
+from penstock.cli.render import cell, counted, print_json, print_table, styled
 from penstock.config.declared import declared, sink_warnings
 from penstock.config.keys import masked
 from penstock.config.plan import plan
 from penstock.config.settings import Settings, Value, look
+from penstock.domain.filters import MAX_PAGE, JobQuery
+from penstock.domain.ordering import unkept
 from penstock.domain.pools import Pool
 from penstock.errors import InvalidConfig, PenstockError, SchemaMismatch, StoreUnavailable
 from penstock.ports.clock import SystemClock
@@ -107,8 +110,21 @@ def _check_lanes(settings: Settings, store: Store) -> Iterator[tuple[str, str]]:
         if lane["pool"] is not None and lane["pool"] not in pools:
             yield "warning", f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
     yield from (("warning", text) for text in sink_warnings(None, lanes.values(), settings.sinks()))
+    yield from (("warning", text) for text in _unordered(store))
     if settings.file is not None and not settings.problems:
         yield from _check_declared(settings, store, pools)
+
+
+def _unordered(store: Store) -> Iterator[str]:
+    """Name lanes whose newest jobs ask for order and do not get it."""
+    jobs = store.list_jobs(JobQuery(limit=MAX_PAGE)).jobs
+    asks = {
+        job.lane: field
+        for job in reversed(jobs)
+        if job.context and (field := unkept(job.mode, job.group, job.context.sequence))
+    }
+    for lane, field in sorted(asks.items()):
+        yield f"lanes.{lane}.mode: new jobs have a {field} and mode immediate, {advice(lane)}"
 
 
 def _check_declared(settings: Settings, store: Store, pools: dict[str, Pool]) -> Iterator[tuple[str, str]]:
@@ -143,4 +159,4 @@ def _print(settings: Settings, findings: Findings, *, as_json: bool) -> None:
     colours = {"error": "red", "warning": "yellow", "ok": "green"}
     for level, text in findings.lines:
         click.echo(f"{styled(level, fg=colours[level])}: {cell(text)}")
-    click.echo(f"{errors} errors, {warnings} warnings", err=True)
+    click.echo(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", err=True)

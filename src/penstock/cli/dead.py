@@ -128,14 +128,14 @@ def show(client: Client, cause: str, *, limit: int, as_json: bool) -> None:
         raise Missing(f"no dead letter has the cause {cause}: see penstock dead list")
     if as_json:
         shown = [
-            {"id": job.id, "lane": job.lane, "group": job.live.grp, "at": job.finished_at, "error": job.error}
+            {"id": job.id, "lane": job.lane, "group": job.group, "at": job.finished_at, "error": job.error}
             for job in jobs
         ]
         print_json({"jobs": shown, "more": pages.next is not None})
         return
     print_table(
         ("id", "lane", "group", "at", "attempts", "error"),
-        [(job.id, job.lane, job.live.grp, job.finished_at, job.live.attempt, job.error) for job in jobs],
+        [(job.id, job.lane, job.group, job.finished_at, job.live.attempt, job.error) for job in jobs],
     )
     if pages.next is not None:
         note("there are more: raise --limit")

@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.bulk import INTERRUPTED, Stream
 from penstock.cli.options import json_option, note, with_client
+from penstock.cli.order import advice, lost
 from penstock.cli.render import print_json
 from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
@@ -45,11 +46,21 @@ def _duration(_: click.Context, option: click.Parameter, value: str | None) -> t
 )
 @click.argument("lane")
 @click.argument("payload", metavar="[JSON|-]", required=False, callback=_json_text)
-@click.option("--group", metavar="NAME", help="Jobs of one group keep their order.")
 @click.option(
-    "--sequence", metavar="N", type=int, help="Place within the group; lower goes first. [default: 99]"
+    "--group", metavar="NAME", help="Ordered jobs (see --mode) of one group go one after the other."
 )
-@click.option("--mode", type=click.Choice([mode.label for mode in Mode]), help="Default: the lane's.")
+@click.option(
+    "--sequence",
+    metavar="N",
+    type=int,
+    help="Place of an ordered job within its group; lower goes first. [default: 99]",
+)
+@click.option(
+    "--mode",
+    type=click.Choice([mode.label for mode in Mode]),
+    help="immediate keeps no order; next_on_error waits for the jobs before it in its group, block_on_error"
+    " for dead ones too. Default: the lane's.",
+)
 @click.option("--at", metavar=METAVAR, help="Not before this time. Default: now.")
 @click.option("--start-by", metavar=METAVAR, help="Expire if it has not gone by then.")
 @click.option("--key", metavar="TEXT", help="Idempotency key: the same key again is not enqueued twice.")
@@ -80,13 +91,15 @@ def enqueue(  # noqa: PLR0917 - click passes by name
 
     \b
     penstock enqueue hello '{"n": 1}'
-    penstock enqueue orders '{"id": 7}' --group customer-7 --key order-7 --at +5m
+    penstock enqueue orders '{"id": 7}' --group customer-7 --mode block_on_error
+    penstock enqueue orders '{"id": 7}' --key order-7 --at +5m
     penstock enqueue orders - < orders.ndjson
 
     The id of the job is printed. With - every line is one enqueue object, as in the API:
 
     \b
-    {"payload": {"n": 1}, "group": "customer-7", "key": "order-7", "run_at": "2026-11-15T10:00:00Z"}
+    {"payload": {"n": 1}, "key": "order-7", "run_at": "2026-11-15T10:00:00Z"}
+    {"payload": {"n": 2}, "group": "customer-7", "mode": "block_on_error"}
 
     LANE and the options hold for lines that do not say otherwise. A line that is refused is reported with its
     number and the others go on. Lines are written in batches; Ctrl-C finishes the one at hand and says how to
@@ -111,6 +124,8 @@ def enqueue(  # noqa: PLR0917 - click passes by name
         stream.run(client, given, cast("Source", sys.stdin.buffer))
         return
     answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
+    if field := lost(client, given):
+        note(f"note: --{field} has no effect on a job of mode immediate: {advice(lane)}", fg="yellow")
     if wait:
         _wait(client, answer.id, timeout, as_json=as_json)
     elif as_json:

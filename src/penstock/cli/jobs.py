@@ -40,7 +40,9 @@ for verb in VERBS:
 @click.argument("line", metavar="[FILTER]", default="")
 @click.option("--lane", metavar="NAME", help="Only of this lane.")
 @click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Several are possible.")
-@click.option("--group", metavar="NAME", help="Only of this ordered group.")
+@click.option(
+    "--group", metavar="NAME", help="Only ordered jobs of this group; immediate ones have no place in it."
+)
 @click.option("--tenant", metavar="NAME", help="Only of this tenant.")
 @click.option("--key", metavar="TEXT", help="Only with this idempotency key.")
 @click.option("--due", is_flag=True, help="Pending and waiting jobs, the next one first.")
@@ -87,6 +89,11 @@ def list_(
         after=after,
     )
     empty = "no job\nTry: penstock enqueue LANE JSON"
+    if group is not None:
+        empty = (
+            f"no ordered job of group {group}; jobs of mode immediate have no place in a group\n"
+            f"To look for those too: penstock jobs list 'group~\"{group}\"'"
+        )
     print_pages(pages, client.store.now(), payloads=payloads, as_json=as_json, empty=empty)
 
 
@@ -145,7 +152,7 @@ def _row(job: Job, now: datetime) -> tuple[object, ...]:
     at = job.finished_at or live.due_at
     when = ago(at, now) if on_terminal() else at
     why = ": ".join(text for text in (live.reason, job.error) if text)
-    return job.id, job.state.label, job.lane, live.grp, when, live.attempt, why or None
+    return job.id, job.state.label, job.lane, job.group, when, live.attempt, why or None
 
 
 @jobs.command()

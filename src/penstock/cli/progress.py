@@ -20,6 +20,7 @@ class Result(NamedTuple):
 
     line: int
     answer: Enqueued | PenstockError
+    unordered: bool = False  # it asks for order that its mode does not keep
 
 
 @dataclass(slots=True)
@@ -30,10 +31,12 @@ class Tally:
     enqueued: int = 0
     duplicates: int = 0
     refused: int = 0
+    unordered: int = 0
 
     def add(self, results: list[Result]) -> None:
         """Count a batch."""
         for result in results:
+            self.unordered += result.unordered
             if isinstance(result.answer, PenstockError):
                 self.refused += 1
             elif result.answer.duplicate:

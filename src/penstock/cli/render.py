@@ -56,6 +56,11 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, empty:
             click.echo("\t".join(row))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 error`, `2 errors`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Print names and values, one pair a line."""
     pairs = [(name, cell(value)) for name, value in facts]

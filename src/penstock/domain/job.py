@@ -5,6 +5,7 @@ rewritten, found by the claim. `Live` is everything that changes, as narrow as i
 moves and a settle moves back. They meet in `Claimed` (what a sender needs) and `Job` (what a person sees).
 """
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -208,3 +209,20 @@ class Job(NamedTuple):
     result: str | None = None
     request: str | None = None
     hidden: bool = False
+
+    @property
+    def group(self) -> str | None:
+        """The group its caller named (of an ordered job that named none: `default`).
+
+        Only ordered jobs have a place in it: `mode` says whether this one has.
+        """
+        return self.live.grp or (self.context and self.context.message_group)
+
+    @property
+    def payload(self) -> object:
+        """The payload as a Python value; None = there is none, or it was not asked for.
+
+        `context.payload` is its exact text.
+        """
+        text = self.context and self.context.payload
+        return None if text is None else json.loads(text)

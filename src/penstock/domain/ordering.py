@@ -48,6 +48,15 @@ class Mode(IntEnum):
         return self is not Mode.IMMEDIATE
 
 
+def unkept(mode: Mode, group: str | None, sequence: int | None) -> str | None:
+    """Return what a caller said about order that this mode does not keep; None = nothing is lost."""
+    if mode.ordered:
+        return None
+    if group is not None:
+        return "group"
+    return None if sequence in (None, DEFAULT_SEQUENCE) else "sequence"
+
+
 class Place(NamedTuple):
     """Where a job stands among those of its group that were not sent: compare with `<`."""
 

@@ -58,6 +58,8 @@ def holds(predicate: Predicate, job: Job) -> bool:
     """Say whether a job is as the predicate wants it."""
     if predicate.deep:
         return _holds_in(predicate, None if job.context is None else job.context.payload)
+    if predicate.field == "group" and predicate.op is Op.IS:
+        return compared(job.live.grp, Op.IS, predicate.values)  # as the index has it: ordered jobs
     return compared(_FIELDS[predicate.field](job), predicate.op, predicate.values)
 
 
@@ -135,7 +137,7 @@ def _said(name: str) -> Callable[[Job], object]:
 
 _FIELDS: Final[Mapping[str, Callable[[Job], object]]] = {
     "lane": lambda job: job.lane,
-    "group": lambda job: job.live.grp,
+    "group": lambda job: job.group,
     "tenant": lambda job: job.live.tenant,
     "key": _said("key"),
     "mode": lambda job: job.mode.label,
