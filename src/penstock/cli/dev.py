@@ -17,6 +17,7 @@ from penstock.config.settings import Settings, Value, load
 from penstock.domain.lanes import lane
 from penstock.stores.connect import connect
 
+HERE = ("127.0.0.1", "localhost", "::1")
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 NEXT = """\
 Next, in another terminal:
@@ -63,6 +64,8 @@ def _set_up(url: str, settings: Settings) -> list[str]:
         lanes = list(store.lanes())
         click.echo(f"Penstock {__version__}")
         click.echo(f"  store  {masked('store', url)} ({'created' if migrated else 'up to date'})")
+        if str(settings["host"]) in HERE:
+            click.echo("  keys   none needed: only this machine can reach it")
         click.echo(f"  lanes  {', '.join(lanes)}")
         counts = {f"{name} {state.label}": n for (name, state), n in sorted(store.counts().items()) if n}
         click.echo(

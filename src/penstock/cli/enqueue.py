@@ -1,6 +1,8 @@
 """`penstock enqueue`: one job from the command line, or a stream of them from stdin."""
 
+import math
 import sys
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -140,6 +142,7 @@ def _wait(client: Client, id_: str, timeout: timedelta | None, *, as_json: bool)
     if not as_json:
         click.echo(id_)
     try:
+        _count_down(client, id_, timeout)
         job = client.wait(id_, timeout)
     except KeyboardInterrupt:
         note(f"no longer waiting; the job stays\nTry: penstock jobs show {id_}")
@@ -151,8 +154,25 @@ def _wait(client: Client, id_: str, timeout: timedelta | None, *, as_json: bool)
         raise click.exceptions.Exit(1)
 
 
+def _count_down(client: Client, id_: str, timeout: timedelta | None) -> None:
+    """Tell a person who watches how long it is until the job is due; it may be cancelled meanwhile."""
+    job, now = client.get(id_), client.store.now()
+    left = (job.live.due_at - now).total_seconds()
+    if not sys.stderr.isatty() or (timeout is not None and timeout.total_seconds() < left):
+        return
+    pause = threading.Event()
+    while left > 0 and job.state not in TERMINAL:
+        click.echo(f"\r\x1b[Kdue in {math.ceil(left)} s", err=True, nl=False)
+        pause.wait(min(1.0, left))
+        job, now = client.get(id_), client.store.now()
+        left = (job.live.due_at - now).total_seconds()
+    click.echo("\r\x1b[K", err=True, nl=False)
+
+
 def _ended(job: Job) -> str:
     if job.state not in TERMINAL:
         return f"still {job.state.label}\nTry: penstock jobs show {job.id}"
     why = [text for text in (job.live.reason, job.error) if text]
-    return ": ".join([job.state.label, *why])
+    sent, due = job.live.sent_at or job.live.claimed_at, job.live.due_at
+    late = f", sent {max(0, (sent - due) // timedelta(milliseconds=1))} ms after it was due" if sent else ""
+    return ": ".join([f"{job.state.label}{late}", *why]) + f"\nSee: penstock jobs timeline {job.id}"

@@ -23,6 +23,7 @@ class Entry:
 
 COMMANDS: Mapping[str, Entry] = {
     "audit": Entry("penstock.cli.audit:audit", "Show who did what to jobs, lanes and pools, and why."),
+    "bulk": Entry("penstock.cli.operations:bulk", "Cancel, skip, hold or retry all that a filter finds."),
     "check": Entry(
         "penstock.cli.check:check", "Check the configuration and the store, and show what is in force."
     ),
@@ -43,8 +44,12 @@ COMMANDS: Mapping[str, Entry] = {
     "lanes": Entry("penstock.cli.lanes:lanes", "Look at lanes, change, pause, and apply them from a file."),
     "listen": Entry("penstock.cli.listen:listen", "Receive what is sent to http targets, and show it."),
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
+    "operations": Entry(
+        "penstock.cli.operations:operations", "Look at replays and other bulk operations, and stop them."
+    ),
     "pause-all": Entry("penstock.cli.pause_all:pause_all", "Stop sending from every lane."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
+    "replay": Entry("penstock.cli.operations:replay", "Send all dead letters that a filter finds again."),
     "resume-all": Entry("penstock.cli.pause_all:resume_all", "Let every lane go on."),
     "router": Entry("penstock.cli.router:router", "Bring queued messages to their processing endpoint."),
     "serve": Entry("penstock.cli.serve:serve", "Dispatch jobs: one node of as many as you like."),

@@ -1,0 +1,71 @@
+"""One verb on all jobs that a filter finds, carried out by a node that leads."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Client
+from penstock.domain.outcomes import Dead
+from penstock.ports.store import Ask
+from tests.chaos.processes import PENSTOCK, Process, start
+from tests.cli.conftest import Run, RunJson
+
+WHY = ("--reason", "the shop is back")
+
+
+@pytest.fixture
+def dead(ready: Run) -> list[str]:
+    """Return the ids of three dead letters, two of which timed out."""
+    with Client("sqlite:///penstock.db") as client:
+        ids = []
+        for error in ("timeout", "timeout", "gone"):
+            ids.append(client.enqueue("hello", {"n": len(ids)}).id)
+            claim = client.store.claim(Ask(lane="hello", node=1))
+            assert claim is not None
+            client.store.settle(claim, {claim.jobs[0].job.arrival: Dead("permanent", error)})
+        return ids
+
+
+@pytest.fixture
+def node(ready: Run, tmp_path) -> Iterator[Process]:  # noqa: ANN001
+    process = start("node", tmp_path, *PENSTOCK, "serve", "--port", "0")
+    yield process
+    process.kill()
+
+
+def test_a_dry_run_counts_and_changes_nothing(ready: Run, read: RunJson, dead: list[str]) -> None:
+    found = read("replay", "error:timeout", *WHY, "--dry-run")
+
+    assert (found["matched"], found["lanes"], found["states"]) == (2, {"hello": 2}, {"dead": 2})
+    assert "2 jobs (2 dead; hello: 2)" in ready("replay", "error:timeout", *WHY, "--dry-run").stdout
+    assert len(read("history")["jobs"]) == 3
+
+
+def test_nobody_is_surprised(ready: Run, dead: list[str]) -> None:
+    asked = ready("replay", "error:timeout", *WHY, code=2)
+
+    assert "2 jobs" in asked.stderr
+    assert "say --yes" in asked.stderr
+    assert "nothing to do" in ready("replay", "error:nothing-like-it", *WHY, "--yes").stderr
+    assert "did you mean error" in ready("replay", "eror:timeout", *WHY, "--yes", code=1).stderr
+
+
+def test_a_replay_is_watched_to_its_end(read: RunJson, dead: list[str], node: Process) -> None:
+    ended = read("replay", "error:timeout", *WHY, "--yes", "--rate", "100")
+
+    assert (ended["state"], ended["matched"], ended["done"]) == ("done", 2, 2)
+    with Client("sqlite:///penstock.db") as client:
+        assert {client.wait(job_id).state.label for job_id in dead[:2]} == {"succeeded"}
+        assert client.get(dead[2]).state.label == "dead"
+
+
+def test_operations_are_listed_shown_and_stopped(ready: Run, read: RunJson, dead: list[str]) -> None:
+    begun = read("bulk", "skip", "state:dead", *WHY, "--yes", "--no-wait")
+    [listed] = read("operations", "list")["operations"]
+
+    assert listed["id"] == begun["id"]
+    assert "collecting" in ready("operations", "list").stdout
+    assert read("operations", "show", begun["id"])["reason"] == "the shop is back"
+    assert read("operations", "stop", begun["id"], "--reason", "a mistake")["state"] == "stopped"
+    assert "state" in ready("operations", "show", begun["id"]).stdout
+    assert "operation" in ready("operations", "show", "01M7FVNKF8SZX9KDE7ZWENQYAQ", code=3).stderr
