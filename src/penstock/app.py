@@ -22,9 +22,11 @@ from prometheus_client import CollectorRegistry
 
 from penstock import __version__
 from penstock.api.app import make_app, make_metrics_app
+from penstock.api.desk import Desk
 from penstock.api.dispatch import PROCESS, dispatch_routes
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
+from penstock.api.stats import Stats
 from penstock.client import Client
 from penstock.config.keys import LIVE_KEYS, masked
 from penstock.config.settings import Settings
@@ -35,6 +37,7 @@ from penstock.observability import logs
 from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
 from penstock.observability.health import Health
+from penstock.observability.hour import Hour
 from penstock.observability.live import Live
 from penstock.observability.loop import watch_loop
 from penstock.observability.metrics import Metrics
@@ -58,6 +61,7 @@ from penstock.sources.embedded import RungQueue
 from penstock.stores.connect import connect, file_of
 from penstock.stores.health import worries
 from penstock.tokens import Tokens
+from penstock.ui.figures import Figures
 from penstock.ui.pages import pages
 
 if TYPE_CHECKING:
@@ -121,7 +125,8 @@ class App:
         registry = CollectorRegistry()
         metrics = Metrics(registry, version=__version__)
         deliveries = Deliveries(registry)
-        emit = emit_to(live, health, story, metrics, deliveries, self.tracing or ignore)
+        hour = Hour(self.clock.monotonic)
+        emit = emit_to(live, hour, health, story, metrics, deliveries, self.tracing or ignore)
         registry.register(_depths(store, self.clock))
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
         routing = self._routing(ground, sock, deliveries)
@@ -131,6 +136,9 @@ class App:
         node = self._node(store, executor, emit, open_sink)
         processor = Processor(ground, open_sink, tokens)
         client = Client(store, actor="api", clock=self.clock)
+        stats = Stats(client, live=live, health=health, version=__version__, monotonic=self.clock.monotonic)
+        figures = Figures(stats, hour, monotonic=self.clock.monotonic)
+        screens = pages(Desk(client, api_threads), figures, live=live, health=health)
         app = make_app(
             client,
             executor=api_threads,
@@ -139,15 +147,13 @@ class App:
             live=live,
             clock=self.clock,
             rng=Random(),  # noqa: S311 - spreads retries
-            version=__version__,
-            pages=[*pages(), *dispatch_routes(processor), *_ways_in(routing)],
+            stats=stats,
+            pages=[*screens, *dispatch_routes(processor), *_ways_in(routing)],
         )
         self._listen_for_signals()
         http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
-        watchdog = threading.Thread(
-            target=self._watch, args=(node.scout,), name="penstock-watchdog", daemon=True
-        )
-        watchdog.start()
+        watching = (node.scout,)
+        threading.Thread(target=self._watch, args=watching, name="penstock-watchdog", daemon=True).start()
         async with aclosing(processor), asyncio.TaskGroup() as tasks:
             tasks.create_task(tokens.keep_fresh(http_over))
             tasks.create_task(serve_on(app, sock, http_over))
@@ -158,6 +164,7 @@ class App:
                 )
             )
             tasks.create_task(keep_telling(story, http_over))
+            tasks.create_task(figures.keep_sampling(api_threads, http_over))
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             if self.companion is not None:

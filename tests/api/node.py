@@ -12,15 +12,19 @@ from prometheus_client import CollectorRegistry
 
 from penstock import Client
 from penstock.api.app import make_app
+from penstock.api.desk import Desk
 from penstock.api.server import serve_http
+from penstock.api.stats import Stats
 from penstock.observability.depths import Depths
 from penstock.observability.health import Check, Health
+from penstock.observability.hour import Hour
 from penstock.observability.live import Live
 from penstock.observability.metrics import Metrics
 from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import NodeStarted
 from penstock.ports.executor import ThreadExecutor
+from penstock.ui.figures import Figures
 from penstock.ui.pages import pages
 
 VERSION = "1.2.3"
@@ -39,8 +43,12 @@ class Node:
         self.registry.register(
             Depths(client.counts, client.store.scout, now=clock.now, monotonic=clock.monotonic)
         )
-        self.emit = emit_to(self.metrics, self.live, self.health)
         self.executor = ThreadExecutor(4, name="test-api")
+        self.hour = Hour(clock.monotonic)
+        self.emit = emit_to(self.metrics, self.live, self.hour, self.health)
+        stats = Stats(client, live=self.live, health=self.health, version=VERSION, monotonic=clock.monotonic)
+        self.figures = Figures(stats, self.hour, monotonic=clock.monotonic)
+        desk = Desk(client, self.executor)
         self.app = make_app(
             client,
             executor=self.executor,
@@ -49,9 +57,9 @@ class Node:
             live=self.live,
             clock=clock,
             rng=Random(1),  # noqa: S311
-            version=VERSION,
+            stats=stats,
             hosts=hosts,
-            pages=pages(),
+            pages=pages(desk, self.figures, live=self.live, health=self.health),
         )
         self.url = ""
 

@@ -39,22 +39,26 @@ def test_the_commands_on_the_page_name_the_address_it_was_asked_by(http: Http) -
     assert f"curl {http.node.url}/api/jobs" in http.get("/").text
 
 
-@pytest.mark.parametrize("name", ["status.js", "status.css", "icon.svg"])
-def test_files_are_not_sent_twice(http: Http, name: str) -> None:
-    first = http.get(f"/static/{name}")
-    again = http.get(f"/static/{name}", headers={"If-None-Match": first.headers["etag"]})
+def test_files_are_kept_by_browsers_until_they_change(http: Http) -> None:
+    [style] = re.findall(r'href="(/static/[^"]+penstock.css)"', http.get("/").text)
+    _, _, mark, name = style.split("/")
 
-    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert "immutable" in http.get(style).headers["cache-control"]
+    assert http.get(f"/static/of-another-version/{name}").headers["cache-control"] == "no-store"
+    assert http.get(f"/static/{mark}/none.css").status_code == 404
 
 
-def test_the_script_writes_text_and_never_markup() -> None:
+def test_scripts_write_text_and_never_markup() -> None:
     """Lane, group and error come from callers; the CSP forbids the rest."""
     from importlib.resources import files  # noqa: PLC0415
 
-    script = (files("penstock.ui") / "static" / "status.js").read_text()
-    assert (
-        re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\b", script) is None
-    )
+    scripts = [file for file in (files("penstock.ui") / "static").iterdir() if file.name.endswith(".js")]
+    assert len(scripts) > 3
+    for script in scripts:
+        assert (
+            re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script.read_text())
+            is None
+        )
 
 
 def test_the_figures_of_a_lane(every: Http) -> None:

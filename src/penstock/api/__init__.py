@@ -5,7 +5,7 @@ access.py    who may talk to it: Host, Origin, and which addresses it may listen
 scopes.py    what each route needs, and whether whoever asks has it
 bodies.py    what a request carries, checked; payloads are cut out and never rewritten
 jobs.py      enqueue, look at, list · outcomes.py executors' reports
-health.py    live, ready, metrics · stats.py the figures of the status page and of `penstock top`
+health.py    live, ready, metrics · stats.py the figures of the dashboard and of `penstock top`
 problems.py  every refusal as RFC 9457 problem JSON, with a hint
 server.py    uvicorn inside the loop of the node
 """

@@ -36,17 +36,17 @@ def make_app(
     live: Live,
     clock: Clock,
     rng: Random,
-    version: str,
+    stats: Stats,
     hosts: Collection[str] = (),
     pages: Sequence[HTTPRouteHandler] = (),
 ) -> ASGIApp:
     """Return the ASGI application of a node.
 
     Blocking calls of the client run on the executor, which whoever made it closes. `hosts` are names beside
-    the loopback ones that the node goes by; `pages` are handlers of the UI.
+    the loopback ones that the node goes by; `pages` are handlers of the UI, `stats` the
+    figures that it shares with `/api/stats`.
     """
     desk = Desk(client, executor)
-    stats = Stats(client, live=live, health=health, version=version, monotonic=clock.monotonic)
     readiness = Readiness(desk, health, clock.monotonic)
 
     @get("/api/stats", opt=needs(Scope.READ))

@@ -1,4 +1,4 @@
-"""The figures of the status page and of `penstock top`: lanes, rates, lag, and the last jobs.
+"""The figures of the dashboard and of `penstock top`: lanes, rates, lag, and the last jobs.
 
 Everything comes from counters, indexes and this process's memory, so a look costs the same whatever the store
 holds: a few short reads, at most once a second however many look. No litestar here: the command line reads

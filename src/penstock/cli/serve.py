@@ -1,4 +1,4 @@
-"""`penstock serve`: a node that dispatches, with its API and status page."""
+"""`penstock serve`: a node that dispatches, with its API and dashboard."""
 
 import os
 from datetime import timedelta

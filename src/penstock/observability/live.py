@@ -138,7 +138,7 @@ class Live:
         sent = sum(count for word, count in outcomes.items() if word in SENT)
         second.sent += sent
         second.failed += jobs - sent
-        second.lags[_bucket(lag)] += jobs
+        second.lags[step_of(lag)] += jobs
 
     def _second(self, lane: str) -> _Second:
         at = int(self._monotonic())
@@ -158,8 +158,8 @@ class Live:
         return Pace(
             sent_per_s=sum(second.sent for second in lately) / span,
             failed_per_s=sum(second.failed for second in lately) / span,
-            lag_p50=_percentile(lags, 0.50),
-            lag_p99=_percentile(lags, 0.99),
+            lag_p50=percentile(lags, 0.50),
+            lag_p99=percentile(lags, 0.99),
             died=sum(second.died for second in kept),
         )
 
@@ -170,12 +170,12 @@ class Live:
             del self._troubles[next(iter(self._troubles))]
 
 
-def _bucket(seconds: float) -> int:
+def step_of(seconds: float) -> int:
     """Return the number of the step that covers a lag; the first one is all up to FIRST_S."""
     return 0 if seconds <= FIRST_S else math.ceil(math.log(seconds / FIRST_S, STEP))
 
 
-def _percentile(lags: Counter[int], share: float) -> float | None:
+def percentile(lags: Counter[int], share: float) -> float | None:
     """Return the upper end of the step that a share of the lags does not pass."""
     wanted = math.ceil(lags.total() * share)
     for step in sorted(lags):

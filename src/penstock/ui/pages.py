@@ -1,49 +1,56 @@
-"""Handlers of the status page and of the files it needs."""
+"""All screens together, and what a browser is shown when something goes wrong."""
 
-from hashlib import blake2s
-from html import escape
-from importlib.resources import files
-from string import Template
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from litestar import Request, Response, get
-from litestar.exceptions import NotFoundException
+from litestar import Response
+from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 
-from penstock import __version__
-from penstock.api.scopes import OPEN, needs
-from penstock.domain.access import Scope
+from penstock.api.desk import Desk
+from penstock.api.problems import Problem, answer, problem_of
+from penstock.errors import PenstockError
+from penstock.observability.health import Health
+from penstock.observability.live import Live
+from penstock.ui.assets import Assets
+from penstock.ui.figures import Figures
+from penstock.ui.rendering import environment
+from penstock.ui.screens import audit, bulk, dead, groups, history, job, jobs, lanes, nodes, overview, pools
+from penstock.ui.site import AnyRequest, Site
 
-_MEDIA_TYPES: Final = {
-    "status.css": "text/css",
-    "status.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
+SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
+    overview.routes, lanes.routes, jobs.routes, job.routes, groups.routes, dead.routes, pools.routes,
+    nodes.routes, history.routes, audit.routes, bulk.routes,
+)  # fmt: skip
 
 
-def pages() -> list[HTTPRouteHandler]:
-    """Return the handlers of `/` and of its files, which are read once."""
-    static = files("penstock.ui") / "static"
-    contents = {name: (static / name).read_bytes() for name in _MEDIA_TYPES}
-    tags = {name: f'"{blake2s(content, digest_size=8).hexdigest()}"' for name, content in contents.items()}
-    shell = Template((static / "status.html").read_text(encoding="utf-8"))
+def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[HTTPRouteHandler]:
+    """Return every page of the dashboard and the files they need."""
+    assets = Assets()
+    site = Site(desk, figures, live, health, environment(assets))
 
-    @get("/", opt=needs(Scope.READ))
-    async def status(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # The Host was checked: it is a name of ours, and what the next commands on the page should say.
-        base = escape(f"http://{request.headers.get('host', '')}")
-        page = shell.substitute(version=escape(__version__), base=base)
-        headers = {"Cache-Control": "no-store"}
-        return Response(page.encode(), media_type="text/html", headers=headers)
+    def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+        if "text/html" not in request.headers.get("accept", ""):
+            return answer(request, error)
+        problem = problem_of(error) if isinstance(error, PenstockError) else error
+        status = problem.status if isinstance(problem, Problem) else getattr(error, "status_code", 500)
+        if status >= 500:
+            answer(request, error)  # which logs it
+        facts = {
+            "screen": "",
+            "status": status,
+            "text": _text(problem, status),
+            "hint": getattr(problem, "hint", ""),
+        }
+        return site.rendered(request, "error.html", facts, status=status)
 
-    @get("/static/{name:str}", opt=OPEN)
-    async def file(request: Request[Any, Any, Any]) -> Response[bytes]:
-        name = request.path_params["name"]
-        if name not in contents:
-            raise NotFoundException(f"there is no file {name!r}")
-        headers = {"Cache-Control": "no-cache", "ETag": tags[name]}
-        if request.headers.get("if-none-match") == tags[name]:
-            return Response(b"", status_code=304, headers=headers)
-        return Response(contents[name], media_type=_MEDIA_TYPES[name], headers=headers)
+    handlers = [assets.route(), *(route for screen in SCREENS for route in screen(site))]
+    for handler in handlers:
+        handler.exception_handlers = dict.fromkeys((PenstockError, Problem, HTTPException, Exception), failed)
+    return handlers
 
-    return [status, file]
+
+def _text(error: object, status: int) -> str:
+    if isinstance(error, HTTPException):
+        return error.detail
+    return str(error) if status < 500 or isinstance(error, Problem) else "Something went wrong in the node."

@@ -1,0 +1,59 @@
+"""Audit rows as a person reads them: what changed, from what, to what."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from penstock.domain.job import AuditEntry
+
+MOST: Final = 8
+LONGEST: Final = 120
+DULL: Final = frozenset({"version", "id", "name", "created_at", "updated_at", "changed_at"})
+
+
+class Change(NamedTuple):
+    """One field that changed."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+def by_people(entries: Iterable[AuditEntry], most: int) -> list[AuditEntry]:
+    """Return what people did, without what the node did by itself."""
+    return [entry for entry in entries if entry.actor != "penstock"][:most]
+
+
+def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
+    """Return entries with their changes taken apart."""
+    return [{**entry._asdict(), "changes": changes(entry)} for entry in entries]
+
+
+def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
+    """Return the fields that differ, a handful at most."""
+    before, after = _fields(entry.before), _fields(entry.after)
+    made = entry.before is None
+    names = [
+        name
+        for name in after | before
+        if before.get(name) != after.get(name) and name not in DULL and not (made and after.get(name) is None)
+    ]
+    return [Change(name, _text(before.get(name)), _text(after.get(name))) for name in names[:most]]
+
+
+def _fields(text: str | None) -> dict[str, Any]:
+    """Return what an audit row says of a thing: an object, or a single word."""
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"is": text}
+    return found if isinstance(found, dict) else {"is": found}
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

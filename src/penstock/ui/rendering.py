@@ -1,0 +1,59 @@
+"""Templates: everything is escaped, a name that is missing is an error, nothing is inline."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from penstock.ui import words
+from penstock.ui.assets import Assets
+
+FILTERS: Final = (
+    "number", "short", "span", "ms", "ago", "at", "stamp", "clock", "size", "pretty", "plural", "setting",
+)  # fmt: skip
+STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead")
+
+
+def environment(assets: Assets) -> Environment:
+    """Return the templates with their filters."""
+    env = Environment(
+        loader=PackageLoader("penstock.ui", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    for name in FILTERS:
+        env.filters[name] = getattr(words, name)
+    env.globals |= {"asset": assets.url, "spark": spark, "depths": depths, "query": query}
+    return env
+
+
+def spark(values: Sequence[float], width: int = 120, height: int = 24) -> str:
+    """Return the points of a line through the values, for an SVG of that size."""
+    if not values:
+        return ""
+    top = max(values) or 1
+    step = width / max(1, len(values) - 1)
+    return " ".join(f"{i * step:.1f},{height - 1 - v / top * (height - 2):.1f}" for i, v in enumerate(values))
+
+
+def depths(counts: Mapping[str, int], width: int = 120) -> list[tuple[str, float, float, int]]:
+    """Return (state, x, width, count) for a bar of all live states; what exists is never too thin to see."""
+    present = [(state, counts[state]) for state in STATES if counts.get(state)]
+    total = sum(count for _, count in present)
+    parts, at = [], 0.0
+    room = width - 3 * len(present)
+    for state, count in present:
+        part = 3 + room * count / total
+        parts.append((state, round(at, 1), round(part, 1), count))
+        at += part
+    return parts
+
+
+def query(base: Mapping[str, Any], **changes: object) -> str:
+    """Return a query string: what the page has, with some of it changed; None and empty are left out."""
+    kept = {name: value for name, value in {**base, **changes}.items() if value not in (None, "", ())}
+    return f"?{urlencode(kept, doseq=True)}" if kept else "?"

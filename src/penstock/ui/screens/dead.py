@@ -1,0 +1,58 @@
+"""`/dead`: dead letters by what killed them, with the way to send them again."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from penstock.api.scopes import needs
+from penstock.domain.access import Scope
+from penstock.domain.job import Job
+from penstock.domain.masking import without_content
+from penstock.domain.states import JobState
+from penstock.ui.errors import grouped
+from penstock.ui.site import AnyRequest, Site, may
+
+LOOKED_AT: Final = 500
+HOURS: Final = 24
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/dead", opt=needs(Scope.READ))
+    async def dead(request: AnyRequest) -> Response[bytes]:
+        lane, after = request.query_params.get("lane", "").strip(), request.query_params.get("after")
+        payload = may(request, Scope.PAYLOAD)
+        return await site.page(request, "dead.html", lambda: _view(site, lane, after, payload=payload))
+
+    return [dead]
+
+
+def _view(site: Site, lane: str, after: str | None, *, payload: bool) -> dict[str, Any]:
+    figures = site.figures.now()
+    page = site.client.list(lane=lane or None, state=JobState.DEAD, limit=LOOKED_AT, after=after)
+    jobs = page.jobs if payload else [without_content(job) for job in page.jobs]
+    now = figures["at"] or site.store.now()
+    lanes = [each for each in figures["lanes"] if each["dead"]]
+    return {
+        "screen": "dead",
+        "f": figures,
+        "lane": lane,
+        "lanes": lanes,
+        "total": sum(each["dead"] for each in lanes if lane in ("", each["lane"])),
+        "causes": grouped(jobs),
+        "looked_at": len(jobs),
+        "next": page.next,
+        "base": {"lane": lane},
+        "trend": _trend(jobs, now),
+        "now": now,
+    }
+
+
+def _trend(jobs: list[Job], now: datetime) -> list[int]:
+    """Return how many of these died in each of the last hours, the oldest first."""
+    ago = Counter(int((now - job.finished_at) / timedelta(hours=1)) for job in jobs if job.finished_at)
+    return [ago.get(hour, 0) for hour in range(HOURS - 1, -1, -1)]

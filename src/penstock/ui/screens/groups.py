@@ -1,0 +1,75 @@
+"""`/groups`: ordered groups, those that wait for help first, and what can be done about them."""
+
+from typing import Any, Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
+
+from penstock.api.scopes import needs
+from penstock.domain.access import Scope
+from penstock.errors import InvalidJob
+from penstock.ports.insight import GroupPage
+from penstock.ui.screens.job import operated
+from penstock.ui.site import AnyRequest, Site, acted, form, who
+
+PAGE: Final = 50
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/groups", opt=needs(Scope.READ))
+    async def groups(request: AnyRequest) -> Response[bytes]:
+        asked = {
+            name: request.query_params.get(name, "").strip() for name in ("lane", "group", "after", "show")
+        }
+        return await site.page(request, "groups.html", lambda: _view(site, asked))
+
+    @post("/groups/act", opt=needs(Scope.OPERATE))
+    async def act(request: AnyRequest) -> Redirect:
+        fields, actor, client = await form(request), who(request), site.acting(request)
+        to = fields.get("next") or "/groups"
+
+        def acting() -> str:
+            verb, lane, group = fields.get("verb", ""), fields.get("lane", ""), fields.get("group", "")
+            if verb in ("pause", "resume"):
+                paused = verb == "pause"
+                reason = fields.get("reason", "")
+                if not reason:
+                    raise InvalidJob("reason", "say why: it is kept in the audit")
+                site.store.pause_group(lane, group, paused=paused, actor=actor, reason=reason)
+                site.store.wake([lane])
+                return f'Group "{group}" {"is paused" if paused else "goes on"}.'
+            return operated(client, fields.get("job", ""), verb, fields)
+
+        return await acted(site, to, acting)
+
+    return [groups, act]
+
+
+def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
+    lane, group, after = asked["lane"] or None, asked["group"] or None, asked["after"] or None
+    show = asked["show"] or ("all" if group else "blocked")
+    figures = site.figures.now()
+    page = site.store.list_groups(lane=lane, group=group, blocked=show == "blocked", limit=PAGE, after=after)
+    empty_so_far = not page.groups and page.next is None
+    if show == "blocked" and empty_so_far and not asked["show"]:
+        show, page = "all", site.store.list_groups(lane=lane, limit=PAGE)
+    return {
+        "screen": "groups",
+        "f": figures,
+        "page": _ordered(page),
+        "now": figures["at"] or site.store.now(),
+        "show": show,
+        "base": {"lane": lane, "group": group, "show": asked["show"]},
+        "lane": asked["lane"],
+        "group": asked["group"],
+        "lanes": [each["lane"] for each in figures["lanes"]],
+    }
+
+
+def _ordered(page: GroupPage) -> GroupPage:
+    """Those in trouble come first on their page; the pages themselves go by name."""
+    rank = {"blocked": 0, "paused": 1, "busy": 2, "waiting": 3}
+    return page._replace(groups=sorted(page.groups, key=lambda g: (rank.get(g.state, 4), g.lane, g.group)))

@@ -1,0 +1,215 @@
+"""`/jobs/ID`: why it is where it is, all that happened to it, what it carries, and what can be done."""
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
+from hashlib import sha256
+from typing import Any, Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
+
+from penstock.api.scopes import needs
+from penstock.client import Client
+from penstock.domain.access import Scope
+from penstock.domain.edits import Version
+from penstock.domain.job import Job
+from penstock.domain.masking import without_answer, without_content
+from penstock.domain.payloads import Json
+from penstock.domain.states import Effect, Verb, answer
+from penstock.errors import InvalidJob, NotFound
+from penstock.ui.site import AnyRequest, Site, acted, form, may
+from penstock.ui.times import until_of
+from penstock.ui.words import pretty
+from penstock.wire import encode, job_object, timeline_object
+
+NEIGHBOURS: Final = 6
+BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent"})
+WORDS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "retry": ("Retry", "It goes at once; a job that ended goes again, with its attempts counted anew.", "go"),
+    "skip": ("Skip", "It is passed over and its group goes on. It is never sent.", ""),
+    "hold": ("Hold", "It is parked until somebody releases it.", ""),
+    "release": ("Release", "It goes when it is due and first in its group.", "go"),
+    "cancel": ("Cancel", "It ends here. One that is out is asked to stop, and may still succeed.", "danger"),
+    "settle_succeeded": ("Mark as succeeded", "Say that it was done, though nobody reported it.", ""),
+    "settle_dead": ("Mark as dead", "Say that it failed for good.", "danger"),
+}  # fmt: skip
+SECRET: Final = ("auth", "cookie", "token", "secret", "key", "signature", "password")
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/jobs/{job_id:str}", opt=needs(Scope.READ))
+    async def one_job(request: AnyRequest) -> Response[bytes]:
+        job_id, payload = request.path_params["job_id"], may(request, Scope.PAYLOAD)
+        return await site.page(request, "job.html", lambda: _view(site, job_id, payload=payload))
+
+    @get("/jobs/{job_id:str}/edit", opt=needs(Scope.PAYLOAD))
+    async def edit_page(request: AnyRequest) -> Response[bytes]:
+        job_id = request.path_params["job_id"]
+        return await site.page(request, "job_edit.html", lambda: _edit_view(site, job_id))
+
+    @post("/jobs/{job_id:str}/edit", opt=needs(Scope.OPERATE))
+    async def edit(request: AnyRequest) -> Redirect:
+        job_id, fields, client = request.path_params["job_id"], await form(request), site.acting(request)
+        return await acted(site, f"/jobs/{job_id}", lambda: _edit(client, job_id, fields))
+
+    @post("/jobs/{job_id:str}/{verb:str}", opt=needs(Scope.OPERATE))
+    async def act_on_job(request: AnyRequest) -> Redirect:
+        job_id, verb = request.path_params["job_id"], request.path_params["verb"]
+        fields, client = await form(request), site.acting(request)
+        to = fields.get("next") or f"/jobs/{job_id}"
+        return await acted(site, to, lambda: operated(client, job_id, verb, fields))
+
+    return [one_job, edit_page, edit, act_on_job]
+
+
+def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) -> str:
+    """Carry out a verb and say what it did."""
+    reason = fields.get("reason", "")
+    if not reason:
+        raise InvalidJob("reason", "say why: it is kept in the audit")
+    if verb not in set(Verb):
+        raise InvalidJob("action", f"{verb!r} is nothing that can be done to a job")
+    done = client.operate(Verb(verb), job_id, reason=reason, force=fields.get("force") == "on")
+    words = verb.replace("_", " ")
+    if done.effect is Effect.REFUSED:
+        raise InvalidJob(words, done.text or "it is not in a state in which that can be done")
+    state = "gone" if done.state is None else done.state.label
+    if done.effect is Effect.REQUESTED:
+        return f"Asked whoever has the job to {words} it."
+    return f"Done: the job is {state}."
+
+
+def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
+    job = site.client.get(job_id)
+    explained = site.client.explain(job.id)
+    timeline = site.store.timeline(job.id)
+    versions = site.store.payload_versions(job.id) if payload and job.live.revision else []
+    shown = job if payload else without_content(job)
+    now = site.store.now()
+    return {
+        "screen": "jobs",
+        "job": shown,
+        "facts": job_object(shown, payload=payload),
+        "why": explained,
+        "events": _events(timeline_object(shown, timeline)["events"], hidden=not payload),
+        "verbs": _verbs(job),
+        "editable": answer(Verb.EDIT, job.state).effect is Effect.NOW and job.context is not None,
+        "versions": _diffs(versions),
+        "headers": _headers(shown.context.headers if shown.context else None),
+        "hash": _hash(shown.context.payload if shown.context else None),
+        "neighbours": _neighbours(site, job),
+        "raw": pretty(encode(job_object(shown, payload=payload))),
+        "now": now,
+    }
+
+
+def _verbs(job: Job) -> list[tuple[str, str, str, str, bool]]:
+    """Return what can be done now: verb, words, explanation, tone, and whether it only asks."""
+    found = []
+    for verb, (label, text, tone) in WORDS.items():
+        effect = answer(Verb(verb), job.state).effect
+        if effect is not Effect.REFUSED:
+            found.append((verb, label, text, tone, effect is Effect.REQUESTED))
+    return found
+
+
+def _events(events: Sequence[Mapping[str, Any]], *, hidden: bool) -> list[dict[str, Any]]:
+    """Return the timeline with the time between one thing and the next."""
+    shown: list[dict[str, Any]] = []
+    before = None
+    for event in events:
+        at = event["at"]
+        more = {k: v for k, v in event.items() if k not in ("at", "event", "error", "reason", "actor")}
+        word = str(event["event"])
+        error = without_answer(event.get("error")) if hidden else event.get("error")
+        tone = "bad" if word in BAD else "good" if word == "succeeded" else ""
+        tone = tone or ("wait" if event.get("actor") else "")
+        shown.append(
+            {
+                "at": at,
+                "word": word,
+                "tone": tone,
+                "since": None if before is None else (at - before).total_seconds(),
+                "error": error,
+                "reason": event.get("reason"),
+                "actor": event.get("actor"),
+                "more": more,
+            }
+        )
+        before = at
+    return shown
+
+
+def _diffs(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    """Return each version of what was to be sent, with what changed since the one before; newest first."""
+    found: list[dict[str, Any]] = []
+    for old, new in zip([None, *versions], versions, strict=False):
+        before = "" if old is None else pretty(old.payload)
+        after = pretty(new.payload)
+        lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+        found.append({"version": new, "lines": [] if old is None else lines})
+    return found[::-1]
+
+
+def _headers(text: str | None) -> list[tuple[str, str]]:
+    """Return headers as they may be shown: what looks like a secret is not."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return []
+    if not isinstance(found, dict):
+        return []
+    return [
+        (name, "•••" if any(word in name.lower() for word in SECRET) else str(value))
+        for name, value in found.items()
+    ]
+
+
+def _hash(payload: str | None) -> str | None:
+    return None if payload is None else sha256(payload.encode(errors="replace")).hexdigest()[:16]
+
+
+def _neighbours(site: Site, job: Job) -> list[Job]:
+    """Return some jobs of the same group that wait or are dead, the job itself among them."""
+    if job.live.grp is None:
+        return []
+    page = site.client.list(
+        lane=job.lane, group=job.live.grp, state=("pending", "held", "dead", "claimed"), limit=50
+    )
+    ordered = sorted(page.jobs, key=lambda each: (each.live.ord, each.live.arrival))
+    at = next((index for index, each in enumerate(ordered) if each.id == job.id), 0)
+    return ordered[max(0, at - NEIGHBOURS // 2) : at + NEIGHBOURS // 2 + 1]
+
+
+def _edit_view(site: Site, job_id: str) -> dict[str, Any]:
+    job = site.client.get(job_id)
+    if job.context is None:
+        raise NotFound("payload of job", job_id)
+    move = answer(Verb.EDIT, job.state)
+    return {"screen": "jobs", "job": job, "said": job.context, "possible": move.effect is Effect.NOW,
+            "replays": move.move is not None, "now": site.store.now()}  # fmt: skip
+
+
+def _edit(client: Client, job_id: str, fields: Mapping[str, str]) -> str:
+    job = client.get(job_id)
+    said, reason = job.context, fields.get("reason", "")
+    if said is None:
+        raise NotFound("payload of job", job_id)
+    if not reason:
+        raise InvalidJob("reason", "say why: it is kept in the audit")
+    changed: dict[str, Any] = {}
+    text = fields.get("payload", "")
+    if text != pretty(said.payload).strip():
+        changed["payload"] = Json(text) if text else None
+    if fields.get("target", "") != (said.target or ""):
+        changed["target"] = fields["target"] or None
+    at = until_of(fields.get("run_at", ""), client.store.now())
+    replay = answer(Verb.EDIT, job.state).move is not None
+    done = client.edit(job.id, reason=reason, run_at=at, replay=replay, **changed)
+    if done.effect is not Effect.NOW:
+        raise InvalidJob("edit", done.text or "it cannot be edited now")
+    return "Edited; it goes again." if replay else "Edited."

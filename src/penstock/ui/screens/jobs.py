@@ -1,0 +1,182 @@
+"""`/jobs`: the list that a filter shows, the way to put one job in, and an export."""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect, Stream
+
+from penstock.api.scopes import needs
+from penstock.client import Client
+from penstock.domain.access import Scope
+from penstock.domain.filter_line import NAMES
+from penstock.domain.filters import Page
+from penstock.domain.masking import without_content
+from penstock.domain.payloads import Json
+from penstock.domain.states import JobState
+from penstock.domain.ulid import BadUlid
+from penstock.domain.ulid import parse as parse_ulid
+from penstock.errors import InvalidJob, InvalidQuery, PenstockError
+from penstock.ui.site import AnyRequest, Site, acted, back, form, may
+from penstock.ui.times import until_of
+from penstock.wire import encode, job_object
+
+PAGE: Final = 50
+EXPORT_PAGE: Final = 500
+MOST_EXPORTED: Final = 100_000
+COLUMNS: Final = (
+    "id", "lane", "group", "state", "reason", "run_at", "attempt", "tenant", "key", "created_at",
+    "finished_at", "last_error",
+)  # fmt: skip
+QUICK: Final = (
+    ("all", ""), ("due", "state:pending run<0s"), ("scheduled", "state:pending,waiting run>0s"),
+    ("in flight", "state:claimed,dispatched,running"), ("held", "state:held"), ("dead", "state:dead"),
+    ("succeeded", "state:succeeded"), ("failed tries", "state:pending attempt>0"),
+)  # fmt: skip
+FIELDS: Final = ("group", "tenant", "key", "target", "entity", "correlation")
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/jobs", opt=needs(Scope.READ))
+    async def jobs(request: AnyRequest) -> Response[bytes]:
+        line, after = request.query_params.get("q", "").strip(), request.query_params.get("after")
+        found = _is_id(line)
+        if found is not None:
+            return Redirect(f"/jobs/{found}", status_code=303)
+        return await site.page(request, "jobs.html", lambda: _view(site, line, after))
+
+    @get("/jobs/new", opt=needs(Scope.ENQUEUE))
+    async def new_job(request: AnyRequest) -> Response[bytes]:
+        lane = request.query_params.get("lane", "")
+        return await site.page(
+            request,
+            "job_new.html",
+            lambda: {"screen": "jobs", "lanes": sorted(site.store.lanes()), "lane": lane},
+        )
+
+    @post("/jobs/new", opt=needs(Scope.ENQUEUE))
+    async def make_job(request: AnyRequest) -> Redirect:
+        fields = await form(request)
+        try:
+            made = await site.desk.ask(_enqueue, site, fields)
+        except PenstockError as error:
+            return back(f"/jobs/new?lane={fields.get('lane', '')}", str(error), bad=True)
+        return back(f"/jobs/{made}", "The job was accepted.")
+
+    @get("/jobs/export", opt=needs(Scope.READ))
+    async def export(request: AnyRequest) -> Stream:
+        line, kind = request.query_params.get("q", "").strip(), request.query_params.get("as", "jsonl")
+        payloads = may(request, Scope.PAYLOAD)
+        first = await site.desk.ask(_page, site, line, None, payloads)
+        name = f"jobs.{'csv' if kind == 'csv' else 'jsonl'}"
+        return Stream(
+            _exported(site, line, first, csv_wanted=kind == "csv", payloads=payloads),
+            media_type="text/csv" if kind == "csv" else "application/x-ndjson",
+            headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+        )
+
+    @get("/ui/names", opt=needs(Scope.READ))
+    async def names() -> dict[str, Any]:
+        lanes = await site.desk.ask(lambda: sorted(site.store.lanes())[:500])
+        fields: dict[str, list[str]] = {f"{name.removesuffix('.NAME')}:": [] for name in NAMES}
+        fields["lane:"], fields["state:"] = lanes, [state.label for state in JobState]
+        fields["mode:"] = ["immediate", "next_on_error", "block_on_error"]
+        return {"lanes": lanes, "fields": fields}
+
+    @post("/demo", opt=needs(Scope.ENQUEUE))
+    async def demo(request: AnyRequest) -> Redirect:
+        client = site.acting(request)
+        return await acted(site, "/", lambda: _demo(client))
+
+    return [jobs, new_job, make_job, export, names, demo]
+
+
+def _is_id(line: str) -> str | None:
+    try:
+        return parse_ulid(line)
+    except BadUlid:
+        return None
+
+
+def _page(site: Site, line: str, after: str | None, payloads: bool, limit: int = EXPORT_PAGE) -> Page:  # noqa: FBT001
+    return site.client.list(filter=line, after=after, payloads=payloads, limit=limit)
+
+
+def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
+    try:
+        page, problem = site.client.list(filter=line, after=after, limit=PAGE), None
+    except InvalidQuery as error:
+        page, problem = Page([], None), str(error)
+    figures = site.figures.now()
+    now = figures["at"] or site.store.now()
+    return {
+        "screen": "jobs",
+        "f": figures,
+        "line": line,
+        "page": page,
+        "problem": problem,
+        "now": now,
+        "quick": QUICK,
+        "base": {"q": line},
+        "after": after,
+    }
+
+
+def _enqueue(site: Site, fields: Mapping[str, str]) -> str:
+    text = fields.get("payload", "")
+    given: dict[str, Any] = {name: fields[name] for name in FIELDS if fields.get(name)}
+    at = until_of(fields.get("run_at", ""), site.store.now())
+    if at is not None:
+        given["run_at"] = at
+    if fields.get("sequence"):
+        if not fields["sequence"].isdecimal():
+            raise InvalidJob("sequence", "write a whole number")
+        given["sequence"] = int(fields["sequence"])
+    return site.client.enqueue(fields.get("lane", ""), Json(text) if text else None, **given).id
+
+
+def _demo(client: Client) -> str:
+    from penstock.domain.lanes import lane  # noqa: PLC0415 - `lane` is a word of this module's
+
+    if "hello" not in client.store.lanes():
+        client.store.put_lane(lane("hello"), actor="dashboard")
+    made = client.enqueue("hello", {"hello": "world"})
+    return f"Job {made.id} is in the lane hello."
+
+
+async def _exported(
+    site: Site, line: str, first: Page, *, csv_wanted: bool, payloads: bool
+) -> AsyncIterator[bytes]:
+    """Yield page after page, as long as somebody reads."""
+    page, written = first, 0
+    if csv_wanted:
+        yield _row(COLUMNS)
+    while True:
+        for job in page.jobs:
+            shown = job_object(job if payloads else without_content(job), payload=payloads)
+            yield (
+                _row([_cell(shown[name]) for name in COLUMNS])
+                if csv_wanted
+                else f"{encode(shown)}\n".encode()
+            )
+        written += len(page.jobs)
+        if page.next is None or written >= MOST_EXPORTED:
+            return
+        page = await site.desk.ask(_page, site, line, page.next, payloads)
+
+
+def _row(cells: Any) -> bytes:  # noqa: ANN401 - whatever csv writes
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode(errors="replace")
+
+
+def _cell(value: object) -> object:
+    """Return a cell; a text that a spreadsheet would take for a formula is marked as text."""
+    text = encode(value).strip('"') if not isinstance(value, str | int | type(None)) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t") else text

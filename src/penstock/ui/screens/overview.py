@@ -1,0 +1,116 @@
+"""`/`: how everything is, trouble first; on a node without a job, the way to the first one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
+
+from penstock.api.scopes import needs
+from penstock.domain.access import Scope
+from penstock.ui.audits import by_people, shown
+from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.times import until_of
+
+SUMS: Final = ("pending", "held", "dead", "sent_per_s", "failed_per_s")
+LAST_ACTIONS: Final = 6
+LOOKED_AT: Final = 50
+BLOCKED_SHOWN: Final = 8  # as many as the figures name
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/", opt=needs(Scope.READ))
+    async def overview(request: AnyRequest) -> Response[bytes]:
+        figures = await site.desk.ask(site.figures.now)
+        if _nothing_yet(figures):
+            return await site.page(request, "first.html", lambda: first_view(figures))
+        return await site.page(request, "overview.html", lambda: _view(site, figures))
+
+    @post("/store/{verb:str}", opt=needs(Scope.OPERATE))
+    async def pause_all(request: AnyRequest) -> Redirect:
+        fields, actor = await form(request), who(request)
+        paused = request.path_params["verb"] == "pause"
+
+        def act() -> str:
+            now = site.store.now()
+            until = until_of(fields.get("until", ""), now) if paused else None
+            site.store.pause_store(
+                paused=paused, actor=actor, reason=fields.get("reason", "") or "resumed", until=until
+            )
+            site.store.wake(())
+            return "Everything is paused." if paused else "Everything goes on."
+
+        return await acted(site, fields.get("next", "/"), act)
+
+    return [overview, pause_all]
+
+
+def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
+    now = figures["at"] or site.store.now()
+    entries = [] if figures["error"] else site.store.audit_log(limit=LOOKED_AT).entries
+    return {
+        "screen": "overview",
+        "f": figures,
+        "t": _totals(figures),
+        "c": site.figures.chart("", now),
+        "audit": shown(by_people(entries, LAST_ACTIONS)),
+        "now": now,
+    }
+
+
+def _totals(figures: Mapping[str, Any]) -> dict[str, Any]:
+    lanes: Sequence[Mapping[str, Any]] = figures["lanes"]
+    lags = [lane for lane in lanes if lane["lag_p99_ms"] is not None]
+    return {
+        **{name: sum(lane[name] for lane in lanes) for name in SUMS},
+        "due": sum(lane["due"] or 0 for lane in lanes),
+        "due_capped": any(lane["due"] is None or lane["due_capped"] for lane in lanes),
+        "in_flight": sum(lane["claimed"] + lane["dispatched"] + lane["running"] for lane in lanes),
+        "oldest_due_s": max((lane["oldest_due_s"] for lane in lanes), default=0),
+        "lag_p99_ms": max((lane["lag_p99_ms"] for lane in lags), default=None),
+        "lag_p50_ms": max((lane["lag_p50_ms"] for lane in lags), default=None),
+        "blocked": len(figures["blocked"]),
+        "blocked_more": len(figures["blocked"]) == BLOCKED_SHOWN,
+        "forecast": _forecast(lanes),
+    }
+
+
+def _forecast(lanes: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return when everything that is due will have gone, in words."""
+    waiting = [lane for lane in lanes if lane["forecast"] is not None]
+    if not waiting:
+        return None
+    growing = [lane["lane"] for lane in waiting if lane["forecast"].grows]
+    if growing:
+        return f"{growing[0]} grows" if len(growing) == 1 else f"{len(growing)} lanes grow"
+    ends = [lane["forecast"].at for lane in waiting]
+    standing = sum(end is None for end in ends)
+    if standing:
+        return f"{standing} of {len(waiting)} lanes stand"
+    return f"empty {max(ends):%H:%M:%S} UTC"
+
+
+def _nothing_yet(figures: Mapping[str, Any]) -> bool:
+    """Say whether no job was ever seen: then the page shows how to make one."""
+    return not figures["error"] and not figures["jobs"] and not figures["ended"]
+
+
+def first_view(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first page shows: snippets that work here, and a list that ticks itself."""
+    lanes = [lane["lane"] for lane in figures["lanes"]]
+    return {
+        "screen": "overview",
+        "f": figures,
+        "now": figures["at"],
+        "lane": "hello" if "hello" in lanes or not lanes else lanes[0],
+        "made": {
+            "store": figures["node"]["store"] != "",
+            "node": bool(figures["nodes"]),
+            "lane": bool(lanes),
+            "job": bool(figures["jobs"] or figures["ended"]),
+            "sent": any(job["state"] == "succeeded" for job in figures["ended"]),
+        },
+    }

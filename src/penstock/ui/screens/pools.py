@@ -1,0 +1,103 @@
+"""`/pools`: the limits that lanes share, and the targets that are in trouble."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
+
+from penstock.api.scopes import needs
+from penstock.domain.access import Scope
+from penstock.domain.notes import read
+from penstock.domain.pools import POOL_SETTINGS, pool
+from penstock.errors import InvalidSetting, NotFound
+from penstock.ui.settings import given
+from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.times import until_of
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/pools", opt=needs(Scope.READ))
+    async def pools(request: AnyRequest) -> Response[bytes]:
+        return await site.page(request, "pools.html", lambda: _view(site))
+
+    @post("/pools/set", opt=needs(Scope.ADMIN))
+    async def change(request: AnyRequest) -> Redirect:
+        fields, actor = await form(request), who(request)
+
+        def act() -> str:
+            name = fields.get("name", "")
+            found = site.store.pools().get(name)
+            if found is not None and "version" in fields and fields["version"] != str(found.version):
+                raise InvalidSetting(
+                    "version", "somebody changed the pool meanwhile: look again, then change it"
+                )
+            site.store.put_pool(pool(name, **given(fields, POOL_SETTINGS)), actor=actor)
+            return f'Pool "{name}" is as you said.'
+
+        return await acted(site, "/pools", act)
+
+    @post("/pools/{name:str}/{verb:str}", opt=needs(Scope.OPERATE))
+    async def act_on_pool(request: AnyRequest) -> Redirect:
+        name, verb = request.path_params["name"], request.path_params["verb"]
+        fields, actor = await form(request), who(request)
+        return await acted(site, "/pools", lambda: _act(site, name, verb, fields, actor))
+
+    @post("/targets/reset", opt=needs(Scope.OPERATE))
+    async def reset(request: AnyRequest) -> Redirect:
+        fields = await form(request)
+
+        def act() -> str:
+            nothing = timedelta(0)
+            site.store.mark_target(
+                fields.get("target", ""), failed=0, ok=1, trip_after=1, open_for=nothing, slow_for=nothing
+            )
+            site.store.wake(())
+            return "The breaker is closed: calls go again."
+
+        return await acted(site, "/pools", act)
+
+    return [pools, change, act_on_pool, reset]
+
+
+def _view(site: Site) -> dict[str, Any]:
+    figures = site.figures.now()
+    now = figures["at"] or site.store.now()
+    pools, lanes = site.store.pools(), site.store.lanes()
+    targets = site.store.targets()
+    waits = [limit for node in site.store.nodes() for limit in read(node.note).limits]
+    return {
+        "screen": "pools",
+        "f": figures,
+        "pools": [
+            {
+                "pool": each,
+                "lanes": sorted(name for name, lane in lanes.items() if lane["pool"] == each.name),
+                "full": [limit for limit in waits if limit.split("/")[:2] == ["pool", each.name]],
+                "stopped": each.stopped(now),
+            }
+            for each in pools.values()
+        ],
+        "targets": [target.at(now) for target in targets.values()],
+        "limited": [
+            {"lane": name, "rate": lane["rate"], "most": lane["max_in_flight"], "pool": lane["pool"],
+             "full": f"lane/{name}" in waits}
+            for name, lane in sorted(lanes.items())[:200]
+        ],
+        "now": now,
+    }  # fmt: skip
+
+
+def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> str:
+    if name not in site.store.pools():
+        raise NotFound("pool", name)
+    paused = verb == "pause"
+    until = until_of(fields.get("until", ""), site.store.now()) if paused else None
+    reason = fields.get("reason", "") or "resumed"
+    site.store.pause_pool(name, paused=paused, actor=actor, reason=reason, until=until)
+    site.store.wake(())
+    return f'Pool "{name}" {"is paused" if paused else "goes on"}.'

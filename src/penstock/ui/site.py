@@ -1,0 +1,150 @@
+"""What every screen shares: the client and its threads, the figures, the templates, and who is asking."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from jinja2 import Environment
+from litestar import Request, Response
+from litestar.datastructures import Cookie
+from litestar.response import Redirect
+
+from penstock import __version__
+from penstock.api.desk import Desk
+from penstock.api.scopes import unknown_caller, who_of
+from penstock.client import Client
+from penstock.domain.access import LOCAL, Scope
+from penstock.errors import PenstockError
+from penstock.observability.health import Health
+from penstock.observability.live import Live
+from penstock.ports.store import Store
+from penstock.ui.figures import Figures
+
+AnyRequest = Request[Any, Any, Any]
+NOTE: Final = "penstock_note"
+NAV: Final = (
+    ("overview", "/", "Overview", "o"),
+    ("lanes", "/lanes", "Lanes", "l"),
+    ("jobs", "/jobs", "Jobs", "j"),
+    ("groups", "/groups", "Groups", "g"),
+    ("dead", "/dead", "Dead letters", "d"),
+    ("pools", "/pools", "Pools and targets", "p"),
+    ("operations", "/operations", "Bulk operations", "b"),
+    ("nodes", "/nodes", "Nodes", "n"),
+    ("history", "/history", "History", "h"),
+    ("audit", "/audit", "Audit", "a"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One node's pages."""
+
+    desk: Desk
+    figures: Figures
+    live: Live
+    health: Health
+    templates: Environment
+
+    @property
+    def client(self) -> Client:
+        """The client."""
+        return self.desk.client
+
+    @property
+    def store(self) -> Store:
+        """The store behind the client."""
+        return self.desk.client.store
+
+    def acting(self, request: AnyRequest) -> Client:
+        """Return the client as whoever is asking may use it, under the name that the audit will have."""
+        found = who_of(request)
+        if found is None:
+            raise unknown_caller()
+        return self.client.acting(found._replace(name=who(request)))
+
+    async def page(
+        self, request: AnyRequest, template: str, view: Callable[[], Mapping[str, Any]], *, status: int = 200
+    ) -> Response[bytes]:
+        """Return a page: the view gathers what the template shows, both beside the event loop.
+
+        A script that refreshes a page asks for its middle alone.
+        """
+        return await self.desk.ask(lambda: self.rendered(request, template, view(), status=status))
+
+    def rendered(
+        self, request: AnyRequest, template: str, facts: Mapping[str, Any], *, status: int = 200
+    ) -> Response[bytes]:
+        """Return a page that shows these facts."""
+        fragment = "hx-request" in request.headers
+        note = None if fragment else request.cookies.get(NOTE)
+        text = self.templates.get_template(template).render(
+            {
+                "layout": "fragment.html" if fragment else "base.html",
+                "nav": NAV,
+                "path": request.url.path,
+                "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+                "node": self.live,
+                "version": __version__,
+                "note": _read(note),
+                "host": request.headers.get("host", ""),
+                "actor": who(request),
+                "may": {scope.value: may(request, scope) for scope in Scope},
+                **facts,
+            }
+        )
+        response = Response(
+            text.encode(errors="replace"),
+            media_type="text/html",
+            status_code=status,
+            headers={"Cache-Control": "no-store", "Vary": "HX-Request"},
+        )
+        if note is not None:
+            response.delete_cookie(NOTE)
+        return response
+
+
+def who(request: AnyRequest) -> str:
+    """Return who is asking, for the audit."""
+    found = who_of(request)
+    return "dashboard" if found is None or found is LOCAL else found.name
+
+
+def may(request: AnyRequest, scope: Scope) -> bool:
+    """Say whether whoever is asking has a scope."""
+    found = who_of(request)
+    return found is not None and found.may(scope)
+
+
+def back(to: str, text: str, *, bad: bool = False) -> Redirect:
+    """Send the browser back to a page of ours, which says what happened."""
+    parts = urlsplit(to)
+    path = parts.path if parts.path.startswith("/") and not parts.path.startswith("//") else "/"
+    kept = urlsafe_b64encode(json.dumps({"text": text[:500], "bad": bad}).encode()).decode()
+    cookie = Cookie(key=NOTE, value=kept, max_age=30, httponly=True, samesite="strict", path="/")
+    return Redirect(f"{path}?{parts.query}" if parts.query else path, status_code=303, cookies=[cookie])
+
+
+def _read(note: str | None) -> dict[str, Any] | None:
+    """Return a note that a redirect left; whatever else is in the cookie is nothing."""
+    try:
+        found = json.loads(urlsafe_b64decode(note or ""))
+        return {"text": str(found["text"]), "bad": bool(found["bad"])}
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+async def form(request: AnyRequest) -> dict[str, str]:
+    """Return the fields of a form, the last one of each name, without the blanks around them."""
+    return {name: str(value).strip() for name, value in (await request.form()).multi_items()}
+
+
+async def acted(site: Site, to: str, action: Callable[[], str]) -> Redirect:
+    """Carry something out and say what it did, or why it did not."""
+    try:
+        return back(to, await site.desk.ask(action))
+    except PenstockError as error:
+        return back(to, str(error), bad=True)

@@ -1,0 +1,145 @@
+// @ts-check
+// Keeps the page fresh: one stream per tab says that something changed, the middle of the page is fetched anew and
+// merged in. Without the stream the page asks by itself. What is old says so, always.
+import { heard, span } from "./times.js";
+
+const STALE_MS = 6000;
+const RETRY_MS = 3000;
+let last = Date.now();
+let busy = false;
+let wanted = false;
+let source = /** @type {EventSource | null} */ (null);
+let lost = /** @type {number | null} */ (null);
+
+const pace = () => Number(localStorage.getItem("pace") ?? "1");
+const chip = () => /** @type {HTMLElement} */ (document.getElementById("live"));
+
+/** @param {string} state @param {string} text */
+function say(state, text) {
+  const element = chip();
+  if (element.dataset.state !== state) element.dataset.state = state;
+  const words = element.querySelector("[data-text]");
+  if (words && words.textContent !== text) words.textContent = text;
+  document.body.classList.toggle("stale", state === "lost");
+}
+
+function show() {
+  if (pace() === 0) return say("paused", "paused");
+  if (lost !== null) return say("lost", `live updates lost ${span((Date.now() - lost) / 1000)} ago`);
+  say("live", pace() === 1 ? "live" : `every ${pace()} s`);
+}
+
+/** Whoever writes, or has a sheet open, is left alone. */
+function occupied() {
+  return document.querySelector("form:popover-open, dialog[open], textarea:focus, main input:focus:not([type=checkbox])") !== null;
+}
+
+/** @param {() => void} refreshed */
+async function refresh(refreshed) {
+  if (busy || document.hidden || occupied() || document.querySelector("#main[data-still]")) return;
+  busy = true;
+  wanted = false;
+  try {
+    const answer = await fetch(location.href, { headers: { "HX-Request": "true" }, cache: "no-store" });
+    if (!answer.ok && answer.status >= 500) throw new Error(String(answer.status));
+    if (answer.redirected) return location.reload(); // somebody was logged out
+    heard(answer.headers.get("date"));
+    const html = await answer.text();
+    if (!occupied()) merge(html, refreshed);
+    last = Date.now();
+    lost = null;
+  } catch {
+    lost ??= last;
+  } finally {
+    busy = false;
+    show();
+  }
+}
+
+/** @param {string} html @param {() => void} refreshed */
+function merge(html, refreshed) {
+  const list = document.querySelector("#main [data-keep-rows]");
+  if (list) return mergeRows(html, list, refreshed);
+  const main = document.getElementById("main");
+  // @ts-ignore - the global that htmx's file defines
+  htmx.swap({ sourceElement: main, target: main, swap: "outerMorph", text: html }).then(refreshed);
+}
+
+/**
+ * Rows stay where they are: those on the page get their new words, new ones wait behind a button.
+ * @param {string} html @param {Element} list @param {() => void} refreshed
+ */
+function mergeRows(html, list, refreshed) {
+  const fresh = new DOMParser().parseFromString(html, "text/html");
+  const incoming = new Map([...fresh.querySelectorAll("[data-keep-rows] tr[id]")].map((row) => [row.id, row]));
+  let known = 0;
+  for (const row of list.querySelectorAll("tr[id]")) {
+    const next = incoming.get(row.id);
+    if (!next) continue;
+    known += 1;
+    for (let index = 0; index < row.children.length; index += 1) {
+      const [old, cell] = [row.children[index], next.children[index]];
+      if (cell && !old.classList.contains("pick") && !old.isEqualNode(cell)) old.replaceWith(document.importNode(cell, true));
+    }
+  }
+  const count = incoming.size - known;
+  const button = document.getElementById("fresh");
+  if (button) {
+    button.hidden = count === 0;
+    button.textContent = `${count}${count >= 50 ? "+" : ""} new – show`;
+  }
+  refreshed();
+}
+
+/** @param {() => void} refreshed */
+function listen(refreshed) {
+  if (source || document.hidden || pace() === 0 || !("EventSource" in window)) return;
+  source = new EventSource("/api/events");
+  const changed = () => { wanted = true; };
+  source.onmessage = changed;
+  for (const topic of ["changed", "stats", "jobs", "lanes", "groups", "nodes", "audit", "operations"]) source.addEventListener(topic, changed);
+  source.onerror = () => {
+    if (source?.readyState === EventSource.CLOSED) {
+      source = null; // no stream here: asking now and then will do
+      setTimeout(() => listen(refreshed), 10 * RETRY_MS);
+    }
+  };
+}
+
+function hush() {
+  source?.close();
+  source = null;
+}
+
+/** @param {() => void} refreshed */
+export function live(refreshed) {
+  const choice = /** @type {HTMLSelectElement | null} */ (document.getElementById("pace"));
+  if (choice) {
+    choice.value = String(pace());
+    choice.addEventListener("change", () => {
+      localStorage.setItem("pace", choice.value);
+      hush();
+      listen(refreshed);
+      show();
+      void refresh(refreshed);
+    });
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return hush();
+    listen(refreshed);
+    void refresh(refreshed);
+  });
+  document.addEventListener("click", (event) => {
+    if (/** @type {HTMLElement} */ (event.target).id === "fresh") location.reload();
+  });
+  listen(refreshed);
+  setInterval(() => {
+    show();
+    const seconds = pace();
+    if (seconds === 0) return;
+    const since = Date.now() - last;
+    // A stream that says nothing means that nothing changed; times and rates still do.
+    if ((wanted && since >= seconds * 1000) || since >= Math.max(2, seconds) * 1000) void refresh(refreshed);
+    if (since > STALE_MS + seconds * 1000 && !occupied() && !document.hidden) lost ??= last;
+  }, 500);
+}
