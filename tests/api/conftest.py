@@ -13,10 +13,10 @@ from penstock.domain.ulid import Ulids
 from penstock.ports.clock import SystemClock
 from penstock.stores.connect import connect
 from penstock.stores.memory import MemoryStore
-from tests.api.faulty import Faulty
 from tests.api.node import Http, served
 from tests.client.conftest import Postgres, put_lane
 from tests.conftest import PgServer
+from tests.faulty import Faulty
 
 if TYPE_CHECKING:
     from penstock.ports.store import Store

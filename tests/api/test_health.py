@@ -12,8 +12,8 @@ from penstock.errors import StoreUnavailable
 from penstock.observability.metrics import Metrics
 from penstock.ports.events import Called, StoreBack, StoreFailed
 from penstock.ports.executor import ThreadExecutor
-from tests.api.faulty import Faulty
 from tests.api.node import Http, served
+from tests.faulty import Faulty
 
 
 def test_a_node_is_alive_before_it_is_ready(sqlite_url: str) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.errors import SchemaMismatch, StoreUnavailable
 from penstock.ports.store import Ask
-from tests.api.faulty import Faulty
 from tests.api.node import Http
 from tests.client.conftest import put_lane
+from tests.faulty import Faulty
 
 # Spaces, escapes, a long number, a trailing zero: whatever a decoder would write differently.
 ODD = '{ "a" : 1.10, "b":"\\u00e9\\/",\t"c": 12345678901234567890, "d":[ ] }'

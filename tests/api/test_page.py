@@ -10,9 +10,9 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaderChanged, SinkFailed
 from penstock.ports.insight import LEADER
 from penstock.ports.store import Ask
-from tests.api.faulty import Faulty
 from tests.api.node import VERSION, Http
 from tests.client.conftest import put_lane
+from tests.faulty import Faulty
 
 ASSET = re.compile(r'(?:src|href)="([^"]+)"')
 

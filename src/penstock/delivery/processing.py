@@ -23,7 +23,7 @@ from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.domain.traces import traceparent_of
 from penstock.errors import NotFound, StoreUnavailable
-from penstock.ports.events import JobDied, Processed, StoreFailed
+from penstock.ports.events import JobDied, Processed
 from penstock.ports.sink import OpenSink, Sink
 from penstock.ports.store import Report, Reported
 from penstock.scheduler.board import Board
@@ -46,6 +46,7 @@ SINK_CLOSED: Final = timedelta(seconds=10)
 FRESH_FOR_S: Final = 1.0
 TRIES: Final = 6
 AGAIN_S: Final = 0.2
+PART: Final = "process"
 _OPEN: Final = frozenset({JobState.DISPATCHED, JobState.RUNNING, JobState.PENDING, JobState.HELD})
 
 
@@ -172,11 +173,13 @@ class Processor:
                 await self.ground.call(self.ground.store.wake, [job.lane])
                 await self._deck.breakers.tell()
             except StoreUnavailable as error:
-                self.ground.emit(StoreFailed(part="process", error=str(error), failures=failures))
+                self._deck.outages.failed(PART, error, failures)
                 if failures == TRIES:
+                    self._deck.outages.gave_up(PART)
                     raise
                 await asyncio.sleep(AGAIN_S * failures)
             else:
+                self._deck.outages.worked(PART)
                 return
 
     async def _report(self, job: Job, send: int, outcome: Outcome) -> Reported:

@@ -33,12 +33,13 @@ from penstock.domain.outcomes import Rejected, Throttled, TryAgain
 from penstock.domain.pools import Pool
 from penstock.domain.targets import target_of
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import Routed, SourceFailed, StoreFailed
+from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.source import Source
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.limits import Limits
+from penstock.scheduler.outages import Outages
 from penstock.scheduler.service import backoff, run_service
 
 ZERO: Final = timedelta(0)
@@ -146,7 +147,7 @@ class Router:
 
     async def _register(self) -> None:
         """Get a number to lease limits under, and a first look at the settings; a store may be away."""
-        failures = 0
+        failures, outages = 0, Outages(self.ground)
         while not self.stop.is_set():
             try:
                 name = self.options.name
@@ -154,9 +155,10 @@ class Router:
                 await self.board.refresh()
             except StoreUnavailable as error:
                 failures += 1
-                self.ground.emit(StoreFailed(part="router", error=str(error), failures=failures))
+                outages.failed("router", error, failures)
                 await wait_for(self.stop, min(5.0, 0.2 * failures))
             else:
+                outages.worked("router")
                 return
 
     # -- taking

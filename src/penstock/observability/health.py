@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Final, NamedTuple
 
-from penstock.ports.events import Event, NodeStarted, NodeStopped, StoreBack, StoreFailed
+from penstock.ports.events import Event, NodeStarted, NodeStopped, StoreBack, StoreFailed, StoreGivenUp
 
 Check = Callable[[], str | None]
 PATIENCE: Final = 3  # failures in a row before a part counts as cut off: a deadlock is no outage
@@ -39,7 +39,7 @@ class Health:
                     self._state = "stopping"
                 case StoreFailed(part=part, error=error, failures=failures) if failures >= PATIENCE:
                     self._failing[part] = f"the store failed {failures} times in a row: {error}"
-                case StoreBack(part=part):
+                case StoreBack(part=part) | StoreGivenUp(part=part):
                     self._failing.pop(part, None)
                 case _:
                     pass

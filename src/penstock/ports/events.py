@@ -121,6 +121,13 @@ class StoreBack(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreGivenUp(Event):
+    """A part no longer makes the call that the store failed: what it was for is left to recovery."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneFailed(Event):
     """A bug: one lane's pass raised; the lane backs off, the others go on."""
 

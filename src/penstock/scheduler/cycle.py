@@ -12,7 +12,7 @@ from typing import Final
 
 from penstock.domain.job import Claim
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import Claimed, LaneFailed, StoreFailed
+from penstock.ports.events import Claimed, LaneFailed
 from penstock.ports.flow import Work
 from penstock.ports.sink import Sink
 from penstock.ports.store import Ask
@@ -41,6 +41,7 @@ class LaneCycle:
         self._had_jobs = self._had_groups = False
         self._claimed_at = float("-inf")
         self._failures = 0
+        self._part = f"claim {name}"
 
     def notice(self, work: Work) -> None:
         """Learn from the scout when there is something to do."""
@@ -83,9 +84,7 @@ class LaneCycle:
             busy = await self.one_pass()
         except StoreUnavailable as error:
             self._failures += 1
-            self._deck.ground.emit(
-                StoreFailed(part=f"claim {self.name}", error=str(error), failures=self._failures)
-            )
+            self._deck.outages.failed(self._part, error, self._failures)
             await asyncio.sleep(min(5.0, 0.1 * 2 ** min(self._failures, 6)))
             return True
         except Exception as error:  # noqa: BLE001 - a bug here is this lane's trouble alone
@@ -96,6 +95,7 @@ class LaneCycle:
             await asyncio.sleep(pause.total_seconds())
             return True
         self._failures = 0
+        self._deck.outages.worked(self._part)
         return busy
 
     async def one_pass(self) -> bool:

@@ -11,6 +11,7 @@ from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.holding import Holdings
 from penstock.scheduler.limits import Limits
+from penstock.scheduler.outages import Outages
 from penstock.scheduler.outlets import Outlets
 from penstock.scheduler.timing import StoreTime
 
@@ -42,6 +43,10 @@ class Deck:
     may_dispatch: Callable[[], bool] = lambda: True
     returned: int = 0
     ticks: list[Tick] = field(default_factory=list)
+    outages: Outages = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outages = Outages(self.ground)
 
     async def write_ticks(self) -> bool:
         """Keep the figures of the passes since the last time, with one statement."""

@@ -18,7 +18,7 @@ from typing import Final
 
 from penstock.domain.leases import Term
 from penstock.errors import StoreUnavailable, TermOver
-from penstock.ports.events import NodeStarted, NodeStopped, StoreFailed
+from penstock.ports.events import NodeStarted, NodeStopped
 from penstock.ports.flow import Work
 from penstock.ports.sink import OpenSink
 from penstock.scheduler import housekeeping, operations
@@ -132,11 +132,13 @@ class Node:
             try:
                 self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
                 await self.deck.board.refresh()
-                break
             except StoreUnavailable as error:
                 failures += 1
-                self.ground.emit(StoreFailed(part="start", error=str(error), failures=failures))
+                self.deck.outages.failed("start", error, failures)
                 await wait_for(self.stop, min(5.0, 0.2 * failures))
+            else:
+                self.deck.outages.worked("start")
+                break
         self.leader.node = self.deck.limits.node = self.deck.node
 
     def _start_services(self, tasks: asyncio.TaskGroup) -> None:

@@ -9,7 +9,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import StoreBack, StoreFailed
 from penstock.scheduler.ground import Ground, wait_for
 
-SHORTEST_BACKOFF: Final = timedelta(milliseconds=100)
+FIRST_BACKOFF: Final = timedelta(milliseconds=100)
 LONGEST_BACKOFF: Final = timedelta(seconds=5)
 Tick = Callable[[], Awaitable[bool]]
 
@@ -47,8 +47,11 @@ async def run_service(
 
 
 def backoff(every: timedelta, failures: int) -> timedelta:
-    """Return how long to wait after so many failures in a row: as always at first, then doubling."""
+    """Return how long to wait after so many failures in a row: as always at first, then doubling.
+
+    What is done rarely is tried again sooner than it would be done: until it succeeds the node is not ready.
+    """
     if not failures:
         return every
-    doubled = timedelta(milliseconds=100) * (2.0 ** min(failures - 1, 10))
-    return min(max(every, doubled), max(every, LONGEST_BACKOFF))
+    doubled = FIRST_BACKOFF * (2.0 ** min(failures - 1, 10))
+    return min(max(every, doubled), LONGEST_BACKOFF)

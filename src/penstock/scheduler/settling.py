@@ -14,7 +14,7 @@ from penstock.domain.job import Claim, Claimed
 from penstock.domain.outcomes import Dead, Deferred, Failed, Lapsed, Outcome, Returned, Succeeded
 from penstock.domain.traces import traceparent_of
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import JobDied, LeaseLost, ReturnedJobs, SettledBatch, StoreFailed
+from penstock.ports.events import JobDied, LeaseLost, ReturnedJobs, SettledBatch
 from penstock.ports.store import Settled
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
@@ -22,6 +22,7 @@ from penstock.scheduler.plans import Plan
 AGAIN: Final = (Failed, Deferred, Returned, Lapsed)
 GATHER_S: Final = 0.004
 AGAIN_S: Final = 0.1
+PART: Final = "settle"
 
 
 class Settling:
@@ -71,13 +72,14 @@ class Settling:
                 settled = await ground.call(ground.store.settle, claim, None if whole else outcomes)
             except StoreUnavailable as error:
                 failures += 1
-                ground.emit(StoreFailed(part="settle", error=str(error), failures=failures))
+                self._deck.outages.failed(PART, error, failures)
                 if not trusted or self._deck.hurry.is_set():
                     self._lose(len(outcomes))
                     return
                 await asyncio.sleep(AGAIN_S * (1 + ground.rng.random()))
             else:
                 break
+        self._deck.outages.worked(PART)
         self._left -= len(outcomes)
         self.applied += len(settled.applied)
         took = ground.monotonic() - started
@@ -89,6 +91,7 @@ class Settling:
 
     def _lose(self, jobs: int) -> None:
         self.lost = True
+        self._deck.outages.gave_up(PART)
         self._deck.ground.emit(LeaseLost(lane=self._claim.lane, epoch=self._claim.epoch, jobs=jobs))
 
     def _tell(self, outcomes: Mapping[int, Outcome], settled: Settled, took: float) -> None:

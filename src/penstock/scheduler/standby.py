@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from penstock.domain.leases import trusted, trusted_until
 from penstock.errors import StoreError
 from penstock.ports.clock import Clock
-from penstock.ports.events import Emit, StoreFailed
+from penstock.ports.events import Emit, StoreBack, StoreFailed
 
 # Whoever holds another token must not prolong or delete the lease.
 _IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
@@ -58,7 +58,7 @@ class RedisLease:
         self._key, self._ttl, self._token = key, ttl, token
         self._clock, self._emit = clock, emit
         self._until = 0.0
-        self._failures = 0
+        self._failures, self._failing_since = 0, 0.0
         self.every = every
 
     async def tick(self) -> bool:
@@ -68,9 +68,12 @@ class RedisLease:
             ours = await self._redis.eval(RENEW, 1, self._key, self._token, milliseconds)
             ours = ours or await self._redis.set(self._key, self._token, nx=True, px=milliseconds)
         except (self._error, OSError) as error:
+            self._failing_since = self._failing_since if self._failures else started
             self._failures += 1
             self._emit(StoreFailed(part="standby", error=f"redis: {error}", failures=self._failures))
             return False
+        if self._failures:
+            self._emit(StoreBack(part="standby", after=self._clock.monotonic() - self._failing_since))
         self._failures = 0
         self._until = trusted_until(started, self._ttl) if ours else 0.0
         return False

@@ -1,0 +1,100 @@
+"""A part of the node that says that the store fails it says when that is over: the node is ready again."""
+
+from datetime import timedelta
+
+import pytest
+
+from penstock.client import Client
+from penstock.errors import StoreUnavailable
+from penstock.observability.health import Health
+from penstock.ports.events import LeaseLost, StoreBack, StoreFailed
+from penstock.scheduler.service import LONGEST_BACKOFF, backoff
+from tests.faulty import Faulty
+from tests.scheduler.engine import Engine
+
+
+@pytest.fixture
+def url(tmp_path: object) -> str:
+    """Return one kind of store: these are not about its dialect."""
+    return f"sqlite:///{tmp_path}/penstock.db"
+
+
+@pytest.fixture
+def faulty(engine: Engine) -> Faulty:
+    """Return the engine's store, which fails when it is told to; client and heartbeat are spared."""
+    faulty = Faulty(engine.store)
+    engine.client = Client(engine.store)
+    engine.store = faulty  # type: ignore[assignment]
+    return faulty
+
+
+def why_unready(engine: Engine) -> set[str]:
+    """Return the parts that keep the node from being ready, by all that it emitted so far."""
+    health = Health()
+    for event in list(engine.events):
+        health(event)
+    return {reason.part for reason in health.reasons()}
+
+
+async def test_settling_recovers_with_the_first_settle_that_is_written(
+    engine: Engine, faulty: Faulty
+) -> None:
+    async with engine.node():
+        faulty.errors["settle"] = StoreUnavailable("settle")
+        ids = engine.enqueue({}, {})
+        await engine.until(lambda: "settle" in why_unready(engine))
+        del faulty.errors["settle"]
+        await engine.ended(*ids)
+        await engine.until(lambda: why_unready(engine) == set())
+
+    assert [event.part for event in engine.events if isinstance(event, StoreBack)] == ["settle"]
+
+
+async def test_settling_that_gives_up_its_claim_waits_for_nothing(engine: Engine, faulty: Faulty) -> None:
+    async with engine.node() as node:
+        faulty.errors["settle"] = StoreUnavailable("settle")
+        engine.enqueue({})
+        await engine.until(lambda: "settle" in why_unready(engine))
+        node.stop.set()
+        node.hurry.set()
+        await engine.until(lambda: bool(engine.seen(LeaseLost)))
+        assert "settle" not in why_unready(engine)
+
+
+async def test_a_lane_that_could_not_claim_says_when_it_can(engine: Engine, faulty: Faulty) -> None:
+    async with engine.node():
+        faulty.errors["claim"] = StoreUnavailable("claim")
+        ids = engine.enqueue({})
+        await engine.until(lambda: "claim orders" in why_unready(engine))
+        del faulty.errors["claim"]
+        await engine.ended(*ids)
+        await engine.until(lambda: why_unready(engine) == set())
+
+
+async def test_a_node_that_waited_for_its_store_to_start_is_ready_then(
+    engine: Engine, faulty: Faulty
+) -> None:
+    faulty.errors["register_node"] = StoreUnavailable("register")
+    async with engine.node():
+        await engine.until(lambda: "start" in why_unready(engine))
+        del faulty.errors["register_node"]
+        await engine.until(lambda: why_unready(engine) == set())
+
+
+@pytest.mark.parametrize("part", ["scout", "lanes", "elect", "expire"])
+async def test_every_service_that_fails_says_when_it_is_over(
+    engine: Engine, faulty: Faulty, part: str
+) -> None:
+    faulty.errors[part] = StoreUnavailable(part)
+    async with engine.node(leader_every=timedelta(milliseconds=50), expire_every=timedelta(milliseconds=50)):
+        engine.enqueue({})
+        await engine.until(lambda: len(engine.seen(StoreFailed)) >= 3)
+        faulty.errors.clear()
+        await engine.until(lambda: bool(engine.seen(StoreBack)) and why_unready(engine) == set())
+
+
+def test_what_is_done_rarely_is_not_waited_for_that_long_after_a_failure() -> None:
+    assert backoff(timedelta(seconds=60), 0) == timedelta(seconds=60)
+    assert backoff(timedelta(seconds=60), 1) == LONGEST_BACKOFF
+    assert backoff(timedelta(seconds=1), 1) == timedelta(seconds=1)
+    assert backoff(timedelta(seconds=1), 20) == LONGEST_BACKOFF
