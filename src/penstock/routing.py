@@ -32,7 +32,7 @@ from penstock.observability.subscribers import emit_to
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import NodeStarted
 from penstock.ports.executor import ThreadExecutor
-from penstock.ports.source import Source, Supplies
+from penstock.ports.source import Options, Source, Supplies
 from penstock.scheduler.board import Board
 from penstock.scheduler.ground import Ground
 from penstock.sources.embedded import EmbeddedSource, embedded_source
@@ -80,7 +80,7 @@ def make_routing(
         options = sinks.get(name)
         supplies = Supplies(
             name=name,
-            queues=queues_of(board, name),
+            queues=queues_of(board, name, _queue(options)),
             executor=ground.executor,
             clock=ground.clock,
             queue=ground.store,
@@ -109,6 +109,12 @@ def make_routing(
         hurry=hurry or asyncio.Event(),
     )
     return Routing(router, posted, [one for one in opened if isinstance(one, EmbeddedSource)])
+
+
+def _queue(options: Options | None) -> str | None:
+    """Return the queue of lanes that name none, if the sink has one."""
+    queue = (options or {}).get("queue")
+    return str(queue) if queue else None
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -171,7 +172,7 @@ async def test_kinds_of_other_packages_are_found(executor: ThreadExecutor) -> No
     ("options", "name", "words"),
     [
         (None, "boxx", "did you mean box"),
-        (None, "gone", "is broken"),
+        (None, "gone", "lacks a package"),
         ({"kind": "box", "broken": True}, "mine", "the lid is stuck"),
         ({"kind": "embedded"}, "mine", "no store with queues"),
         ({"kind": "embedded", "url": "x"}, "mine", "no such option"),
@@ -181,7 +182,7 @@ async def test_kinds_of_other_packages_are_found(executor: ThreadExecutor) -> No
 async def test_a_source_that_cannot_be_opened_says_why(
     executor: ThreadExecutor, options: Options | None, name: str, words: str
 ) -> None:
-    source = LateSource(options, supplies(name, executor))
+    source = LateSource(options, supplies(name, executor, "q"))
 
     with pytest.raises(SourceUnavailable, match=words):
         await source.receive(1)
@@ -194,9 +195,31 @@ def test_every_sink_that_can_be_received_from_is_known() -> None:
         "mine": {"kind": "box"},
         "web": {"kind": "http"},
         "own": {"kind": "embedded"},
+        "redis": {"kind": "redis"},
     }
 
-    assert sources_of(sinks) == ["box", "embedded", "gone", "mine", "own"]
+    kinds = ["activemq", "box", "embedded", "gone", "rabbitmq", "sqs"]
+    assert sources_of(sinks) == [*kinds, "mine", "own", "redis"]
+
+
+@pytest.mark.usefixtures("_box_kind")
+async def test_a_source_is_opened_when_a_lane_uses_it(executor: ThreadExecutor) -> None:
+    queues: list[str] = []
+    given = Supplies(name="box", queues=lambda: queues, executor=executor, clock=SystemClock())
+    source = LateSource(None, given)
+
+    assert await source.receive(5) == []
+    assert not OPENED
+    queues.append("q")
+    assert len(await source.receive(5)) == 1
+
+
+async def test_options_may_be_in_files(executor: ThreadExecutor, tmp_path: Path) -> None:
+    (tmp_path / "address").write_text("ftp://nowhere\n")
+    options = {"kind": "rabbitmq", "url_FILE": str(tmp_path / "address")}
+
+    with pytest.raises(SourceUnavailable, match="is not the address of a RabbitMQ"):
+        await LateSource(options, supplies("mine", executor, "q")).receive(1)
 
 
 async def test_the_stores_own_queues_can_be_opened_by_name(store: Store, executor: ThreadExecutor) -> None:
@@ -224,3 +247,4 @@ async def test_only_queues_of_pointers_are_received_from(store: Store, executor:
     await board.refresh()
 
     assert queues_of(board, "embedded")() == ["orders", "shared"]
+    assert queues_of(board, "embedded", "all")() == ["all", "shared"]

@@ -14,7 +14,7 @@ from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
 
-OPTIONS: Final = ("url", "username", "password", "queue", "ca_file")
+OPTIONS: Final = ("url", "username", "password", "queue", "ca_file", "prefetch")
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 FAILED: Final = (StompException, OSError, TimeoutError)
 _SAID: Final = 300

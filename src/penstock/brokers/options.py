@@ -13,6 +13,8 @@ from penstock.ports.sink import Options
 
 # What a router is told of a queue in the same place; whoever sends to it has no use for that.
 RECEIVING: Final = ("visibility", "dead_queue")
+VISIBILITY: Final = timedelta(seconds=30)
+SHORTEST_VISIBILITY: Final = timedelta(seconds=1)
 _FILE: Final = "_FILE"
 
 
@@ -42,6 +44,14 @@ def duration(options: Options, name: str, default: timedelta) -> timedelta:
         return parse_duration(value)
     except ValueError as error:
         raise InvalidSetting(name, str(error)) from None
+
+
+def visibility(options: Options) -> timedelta:
+    """Return for how long a received message is kept from others unless somebody says otherwise."""
+    found = duration(options, "visibility", VISIBILITY)
+    if found < SHORTEST_VISIBILITY:
+        raise InvalidSetting("visibility", "is too short to keep messages hidden: give it a second at least")
+    return found
 
 
 def required(options: Options, name: str, example: str) -> str:

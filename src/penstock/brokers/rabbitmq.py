@@ -1,6 +1,9 @@
 """RabbitMQ: where it is, who we are to it, and what its driver's errors mean."""
 
+import asyncio
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -18,7 +21,7 @@ from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
 from penstock.ports.sink import Options
 
-OPTIONS: Final = ("url", "username", "password", "queue", "ca_file")
+OPTIONS: Final = ("url", "username", "password", "queue", "ca_file", "prefetch")
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 LOST: Final = (AMQPError, ChannelInvalidStateError, OSError, RuntimeError, TimeoutError)
 _SAID: Final = 300
@@ -63,6 +66,18 @@ def _url(options: Options) -> URL:
     if username is not None:
         url = url.with_user(username)
     return url if password is None else url.with_password(password)
+
+
+@contextmanager
+def uncancelled() -> Iterator[None]:
+    """Tell a lost connection from being cancelled: the driver cancels what waits on one."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionError("the connection broke") from None
 
 
 def said(error: Exception) -> str:

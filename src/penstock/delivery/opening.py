@@ -4,20 +4,29 @@ Kinds of other packages come through the entry points of the group `penstock.sou
 kind, and it leads to an async function that takes options and supplies (ports/source.py).
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, cast
 
+from penstock.brokers.options import with_files
 from penstock.domain.names import near
 from penstock.errors import InvalidSetting
 from penstock.ports.source import Incoming, OpenKind, Options, Source, SourceUnavailable, Supplies
 from penstock.scheduler.board import Board
+from penstock.sinks.open import EXTRAS
 
 GROUP: Final = "penstock.sources"
-KINDS: Final[Mapping[str, str]] = {"embedded": "penstock.sources.embedded:open_embedded"}
+KINDS: Final[Mapping[str, str]] = {
+    "activemq": "penstock.sources.activemq:open_activemq",
+    "embedded": "penstock.sources.embedded:open_embedded",
+    "rabbitmq": "penstock.sources.rabbitmq:open_rabbitmq",
+    "redis": "penstock.sources.redis:open_redis",
+    "sqs": "penstock.sources.sqs:open_sqs",
+}
 UNOPENED: Final = timedelta(seconds=30)
+IDLE_S: Final = 0.5
 
 
 def source_kinds() -> list[str]:
@@ -28,17 +37,19 @@ def source_kinds() -> list[str]:
 def sources_of(sinks: Mapping[str, Options]) -> list[str]:
     """Return the names of all sinks that messages can be received from: kinds, and connections of them."""
     kinds = source_kinds()
-    return [*kinds, *(name for name, options in sinks.items() if options.get("kind") in kinds)]
+    named = [name for name, options in sinks.items() if options.get("kind") in kinds]
+    return [*(kind for kind in kinds if kind not in sinks), *named]
 
 
-def queues_of(board: Board, sink: str) -> Callable[[], Sequence[str]]:
+def queues_of(board: Board, sink: str, default: str | None = None) -> Callable[[], Sequence[str]]:
     """Return what tells the queues of all lanes that send pointers to a sink, as of the board's last look.
 
-    Other formats are for consumers of other kinds, whom nobody is to take messages away from.
+    `default` is the own `queue` of the sink. Other formats are for consumers of other kinds, from whom nobody
+    is to take messages away.
     """
     return lambda: sorted(
         {
-            lane["queue"] or name
+            lane["queue"] or default or name
             for name, lane in board.lanes.items()
             if lane["sink"] == sink and lane["format"] in (None, "pointer")
         }
@@ -46,7 +57,7 @@ def queues_of(board: Board, sink: str) -> Callable[[], Sequence[str]]:
 
 
 class LateSource:
-    """A source that is opened when it is first asked; while that fails, asking fails."""
+    """A source that is opened when there is a queue to be read; while that fails, asking fails."""
 
     def __init__(self, options: Options | None, supplies: Supplies) -> None:
         self.name = supplies.name
@@ -60,7 +71,10 @@ class LateSource:
         return UNOPENED if self._source is None else self._source.visibility
 
     async def receive(self, limit: int) -> Sequence[Incoming]:
-        """Open the source if that was not done, and ask it."""
+        """Ask the source, which is opened when the first lane uses it: most kinds are never used."""
+        if self._source is None and not self._supplies.queues():
+            await asyncio.sleep(IDLE_S)
+            return []
         return await (await self._opened()).receive(limit)
 
     async def ack(self, messages: Sequence[Incoming]) -> None:
@@ -86,24 +100,36 @@ class LateSource:
 
     async def _opened(self) -> Source:
         if self._source is None:
+            options, executor = self._options or {}, self._supplies.executor
+            kind = self.name if self._options is None else str(options.get("kind"))
             try:
-                kind = self.name if self._options is None else str(self._options.get("kind"))
-                self._source = await opener(kind)(self._options or {}, self._supplies)
+                found = await executor.run(lambda: opener(kind))
+                given = await executor.run(lambda: with_files(options))
+                self._source = await found(given, self._supplies)
             except InvalidSetting as error:
                 raise SourceUnavailable(f'source "{self.name}": {error}') from error
         return self._source
 
 
 def opener(kind: str) -> OpenKind:
-    """Return what opens a source of this kind, or raise SourceUnavailable."""
+    """Return what opens a source of this kind, or raise SourceUnavailable.
+
+    It imports the kind's driver, which may take as long as a second the first time.
+    """
     if kind in KINDS:
-        module, _, function = KINDS[kind].partition(":")
-        return cast("OpenKind", getattr(import_module(module), function))
+        return _loaded(EntryPoint(kind, KINDS[kind], GROUP))
     for point in entry_points(group=GROUP, name=kind):
-        try:
-            return cast("OpenKind", point.load())
-        except (ImportError, AttributeError) as error:
-            raise SourceUnavailable(f'source kind "{kind}" of {point.value} is broken: {error}') from error
+        return _loaded(point)
     close = near(kind, source_kinds())
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(source_kinds())}"
     raise SourceUnavailable(f'messages cannot be received from "{kind}"; {hint}')
+
+
+def _loaded(point: EntryPoint) -> OpenKind:
+    try:
+        return cast("OpenKind", point.load())
+    except ImportError as error:
+        extra = f': pip install "penstock[{point.name}]"' if point.name in EXTRAS else ""
+        raise SourceUnavailable(f'source kind "{point.name}" lacks a package ({error}){extra}') from error
+    except AttributeError as error:
+        raise SourceUnavailable(f'source kind "{point.name}" of {point.value} is broken: {error}') from error

@@ -200,24 +200,31 @@ class Router:
         """Bring the messages of a group to their targets, one after the other."""
         while line:
             held, pointer = line[0]
-            delay = await self._route(held, pointer)
+            verdict = await self._judge(held, pointer)
+            await self._give_back(line, verdict.delay)  # before the first: its broker holds the others for it
+            await self._end(held, pointer.pool, verdict)
+            await self._give_back(line, verdict.delay)  # what came meanwhile
             line.popleft()
-            if delay is not None:  # nothing overtakes it: what is behind goes back with it
-                behind = [one for one, _ in line]
-                line.clear()
-                await held.inlet.nack(behind, delay)
         del self._lines[place]
 
+    async def _give_back(self, line: deque[tuple[Held, Pointer]], delay: timedelta | None) -> None:
+        """Send back what is behind a message that comes again: nothing overtakes it."""
+        while delay is not None and len(line) > 1:
+            behind = [line.pop()[0] for _ in range(len(line) - 1)]
+            await behind[0].inlet.nack(behind[::-1], delay)
+
     # -- one message
-    async def _route(self, held: Held, pointer: Pointer) -> timedelta | None:
-        """Bring one message to its target; return after how long it comes again, None = it does not."""
+    async def _route(self, held: Held, pointer: Pointer) -> None:
+        """Bring one message to its target."""
+        await self._end(held, pointer.pool, await self._judge(held, pointer))
+
+    async def _judge(self, held: Held, pointer: Pointer) -> Verdict:
+        """Call the target, when that may be done, and return what becomes of the message."""
         try:
-            verdict = await self._verdict(held, pointer)
+            return await self._verdict(held, pointer)
         except Exception as error:  # noqa: BLE001 - a bug met by one message is not to hurt the others
             delay = wait_of(TryAgain(""), held.message.receives, spread=self.ground.rng.random())
-            verdict = Verdict("nack", f"{error!r}\n{traceback.format_exc()}", delay)
-        await self._end(held, pointer.pool, verdict)
-        return verdict.delay
+            return Verdict("nack", f"{error!r}\n{traceback.format_exc()}", delay)
 
     async def _verdict(self, held: Held, pointer: Pointer) -> Verdict:
         if held.message.receives > self.options.max_receives:

@@ -57,7 +57,11 @@ class Source(Protocol):
         """Delete messages that are done with."""
 
     async def nack(self, messages: Sequence[Incoming], *, delay: timedelta) -> None:
-        """Have messages come again after the delay, as far as the broker can tell the time."""
+        """Have messages come again after the delay, as far as the broker can tell the time.
+
+        Of a group, what is behind goes back before what is in front: while its first message is out a broker
+        that keeps order gives none of the others to anybody.
+        """
 
     async def extend(self, messages: Sequence[Incoming]) -> Sequence[Incoming]:
         """Hide messages for another `visibility` from now; return those that are still ours."""

@@ -9,14 +9,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final, cast
 
-from penstock.domain.durations import BadDuration, parse_duration
+from penstock.brokers.options import VISIBILITY, visibility
 from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
 from penstock.ports.queue import Delivery, Message, Queue
 from penstock.ports.source import Incoming, Options, Supplies
 
-VISIBILITY: Final = timedelta(seconds=30)
-SHORTEST_VISIBILITY: Final = timedelta(seconds=1)
 SHORTEST_S: Final = 0.02
 LONGEST_S: Final = 0.5
 DEAD: Final = "/dead"  # no lane can be named so
@@ -156,17 +154,5 @@ def embedded_source(options: Options, supplies: Supplies) -> EmbeddedSource:
         queues=supplies.queues,
         executor=supplies.executor,
         name=supplies.name,
-        visibility=_visibility(options.get("visibility")),
+        visibility=visibility(options),
     )
-
-
-def _visibility(value: object) -> timedelta:
-    if value is None:
-        return VISIBILITY
-    try:
-        found = parse_duration(value)
-    except BadDuration as error:
-        raise InvalidSetting("visibility", str(error)) from None
-    if found < SHORTEST_VISIBILITY:
-        raise InvalidSetting("visibility", "is too short to keep messages hidden: give it a second at least")
-    return found
