@@ -17,6 +17,8 @@ from penstock.ports.events import StoreBack, StoreFailed
 from penstock.scheduler.ground import Ground
 
 BEAT_EVERY: Final = timedelta(seconds=5)
+LONGEST_WAIT: Final = timedelta(milliseconds=500)
+NOTHING_S: Final = 0.001
 SHORTEST_WAIT: Final = timedelta(milliseconds=50)
 
 
@@ -101,5 +103,9 @@ async def heartbeat(holdings: Holdings, node: int, ground: Ground) -> None:
             if failures:
                 ground.emit(StoreBack(part="heartbeat", after=ground.monotonic() - since))
             failures = 0
-        pause = holdings.pause() if not failures else min(holdings.pause(), timedelta(milliseconds=500))
-        await asyncio.sleep(pause.total_seconds())
+        rested_since = ground.monotonic()
+        while (left := holdings.pause().total_seconds() - (ground.monotonic() - rested_since)) > NOTHING_S:
+            # Not longer at a time: a lane's lease may become shorter meanwhile.
+            await asyncio.sleep(min(left, LONGEST_WAIT.total_seconds()))
+            if failures:
+                break

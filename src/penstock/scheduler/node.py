@@ -140,6 +140,7 @@ class Node:
                 self.deck.outages.worked("start")
                 break
         self.leader.node = self.deck.limits.node = self.deck.node
+        self.deck.holdings.shortest = self.deck.board.shortest_lease  # before the heartbeat first rests
 
     def _start_services(self, tasks: asyncio.TaskGroup) -> None:
         ground, over, options = self.ground, self._over, self.options

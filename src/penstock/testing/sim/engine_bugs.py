@@ -10,6 +10,7 @@ from penstock.testing.sim.plant import Bug, Edit
 
 _FLIGHT: Final = "penstock.scheduler.flight"
 _LIMITS: Final = "penstock.scheduler.limits"
+_SHARE: Final = "penstock.scheduler.share"
 _CALLING: Final = "penstock.scheduler.calling"
 _RECOVERY: Final = "penstock.scheduler.recovery"
 _NODE: Final = "penstock.scheduler.node"
@@ -96,7 +97,7 @@ ORDER: Final = (
     _bug(
         "the next of a run goes past a failure",
         "runs",
-        0,
+        70,
         Edit(_FLIGHT, "went=_taken(outcomes[claimed.job.arrival])", "went=True"),
     ),
     _bug(
@@ -108,7 +109,7 @@ ORDER: Final = (
     _bug(
         "a paused lane keeps what it has claimed",
         "live_config",
-        0,
+        120,
         Edit(_FLIGHT, "if self._stopped(now):", "if self._stopped(now) is None:"),
     ),
 )
@@ -151,7 +152,7 @@ LIMITS: Final = (
     _bug(
         "an open breaker is never tried again",
         "breakers",
-        0,
+        30,
         Edit(_BREAKERS, "self._trials.discard(target)", "pass"),
     ),
     _bug(
@@ -166,7 +167,7 @@ SURVIVAL: Final = (
     _bug(
         "what a dead node left is sent again without asking",
         "recovery_probe",
-        0,
+        35,
         Edit(_RECOVERY, "if plan is not None and plan.hold and not claim.sending:", "if claim:"),
     ),
     _bug(
@@ -202,7 +203,7 @@ SURVIVAL: Final = (
     _bug(
         "a node does not insist when its grace is over",
         "failover",
-        0,
+        50,
         Edit(_NODE, "self._tell_lanes(self.deck.hurry)", "self._tell_lanes(self.deck.stop)"),
     ),
 )
@@ -225,7 +226,7 @@ MADE: Final = (
         "pools",
         52,
         Edit(
-            _LIMITS,
+            _SHARE,
             "return self.useless_since is not None and now - self.useless_since >= USELESS_S",
             "return False",
         ),
@@ -233,19 +234,19 @@ MADE: Final = (
     _bug(
         "a call that was not begun is cancelled and forgotten",
         "failover",
-        0,
+        95,
         Edit(_FLIGHT, "self._calls[call] = False", "self._calls[call] = True"),
     ),
     _bug(
         "a stopped lane is claimed and given back without rest",
         "live_config",
-        0,
+        35,
         Edit(_FLIGHT, "deck.board.note_stopped(self._plan.name)", "pass"),
     ),
     _bug(
         "the pause of a job's own pool is not heeded",
         "live_config",
-        0,
+        115,
         Edit(_WEEDING, "if pool is not None and pool.stopped(confirmed.now):", "if pool is False:"),
     ),
     _bug(
@@ -263,7 +264,7 @@ MADE: Final = (
     _bug(
         "looks follow each other without a pause",
         "crowd",
-        0,
+        330,
         Edit(_SCOUTING, "max(SHORTEST_S, min(self._took * REST, 0.05))", "min(self._took * REST, 0.05)"),
     ),
 )
