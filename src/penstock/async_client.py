@@ -5,7 +5,7 @@ caller's own asyncio connection and the pauses of `wait`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from datetime import timedelta
 from functools import partial, wraps
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from penstock import integrations
 from penstock.client import BATCH, Answer, Answers, Client, looks
+from penstock.domain.arguments import check_batch, check_timeout
 from penstock.domain.intake import Fields, Given
 from penstock.domain.job import Enqueued, Job
 from penstock.domain.states import TERMINAL
@@ -108,14 +109,19 @@ class AsyncClient:
         """Write many jobs, as `Client.enqueue_many`; `connection` as for `enqueue`."""
         if connection is None:
             return await self._run(Client.enqueue_many, [*jobs])
-        return await integrations.enqueue_async(connection, await self._run(Client.admitted, [*jobs]))
+        admitted, dialect = await self._run(Client.admitted, [*jobs]), (await self._opened()).dialect
+        return await integrations.enqueue_async(connection, admitted, dialect=dialect)
 
-    async def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> AsyncIterator[Answer]:
+    def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> AsyncIterator[Answer]:
         """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""
-        source = iter(jobs)
+        return self._stream(iter(jobs), check_batch(batch))
+
+    async def _stream(self, source: Iterator[Given], batch: int) -> AsyncIterator[Answer]:
         while part := [*islice(source, batch)]:
             for answer in await self.enqueue_many(part):
                 yield answer
+
+    admitted = awaited(Client.admitted)
 
     # -- looking
     get = awaited(Client.get)
@@ -129,6 +135,7 @@ class AsyncClient:
 
     async def wait(self, id: str, timeout: timedelta | None = None) -> Job:  # noqa: A002, ASYNC109 - as Client
         """Return the job once it has ended, or as it is when the time is up; no thread waits for it."""
+        check_timeout(timeout)
         job = await self.get(id)
         for pause in looks(self._clock, timeout):
             if job.state in TERMINAL:

@@ -17,18 +17,18 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 from penstock import integrations
 from penstock.admission import Admission
 from penstock.bulk import Preview, new_operation, preview, verb_of
+from penstock.domain import arguments
 from penstock.domain.access import Who
 from penstock.domain.filters import Page
 from penstock.domain.gates import Explanation
-from penstock.domain.intake import Content, Fields, Given, Time, check_text
+from penstock.domain.intake import Content, Fields, Given, Time
 from penstock.domain.job import Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.outcomes import Running
 from penstock.domain.queries import Filters, job_query
-from penstock.domain.reports import Word, meaning
+from penstock.domain.reports import Word, check_send, meaning
 from penstock.domain.states import TERMINAL, Effect, JobState, Verb
-from penstock.domain.ulid import BadUlid, Ulids
-from penstock.domain.ulid import parse as parse_ulid
+from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreError, StoreUnavailable
 from penstock.explain import explain
 from penstock.limited import limited
@@ -38,11 +38,12 @@ from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.operations import Operation, OperationPage
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
 from penstock.stores.connect import connect as open_store
+from penstock.stores.connect import dialect_of, reach
 
 Answer: TypeAlias = Enqueued | PenstockError
 Answers: TypeAlias = list[Answer]
 Jobs: TypeAlias = list[NewJob]
-BATCH: Final = 10_000
+BATCH: Final = arguments.MAX_BATCH
 FIRST_LOOK_S: Final = 0.02
 LONGEST_LOOK_S: Final = 0.5
 
@@ -59,8 +60,9 @@ class Client:
         self, store: str | Store, *, actor: str = "client", clock: Clock | None = None, notify: bool = True
     ) -> None:
         self._clock = clock or SystemClock()
-        self.store: Store = _opened(store, self._clock) if isinstance(store, str) else store
-        self._actor = actor
+        self._actor = arguments.check_actor(actor)
+        self.store: Store = _opened(store, self._clock) if isinstance(store, str | None) else store
+        self.dialect = dialect_of(store) if isinstance(store, str) else None
         self._notify = notify
         self._admission = Admission(self.store, self._clock.monotonic)
         self._ids = Ulids(lambda: int(self._clock.now().timestamp() * 1000), os.urandom)
@@ -107,7 +109,7 @@ class Client:
         transaction, all or none: the first one that is refused is raised.
         """
         if connection is not None:
-            return integrations.enqueue(connection, self.admitted(jobs))
+            return integrations.enqueue(connection, self.admitted(jobs), dialect=self.dialect)
         answers, source = Answers(), iter(jobs)
         while part := list(islice(source, BATCH)):
             answers += self._enqueue_batch(part)
@@ -115,7 +117,9 @@ class Client:
 
     def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> Iterator[Answer]:
         """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""
-        source = iter(jobs)
+        return self._stream(iter(jobs), arguments.check_batch(batch))
+
+    def _stream(self, source: Iterator[Given], batch: int) -> Iterator[Answer]:
         while part := list(islice(source, batch)):
             yield from self._enqueue_batch(part)
 
@@ -147,7 +151,7 @@ class Client:
     # -- looking
     def get(self, id: str) -> Job:  # noqa: A002
         """Return one job, live or finished, or raise NotFound."""
-        known = _known(id)
+        known = arguments.known_id(id)
         found = self.store.find([known])
         if known not in found:
             raise NotFound("job", id)
@@ -168,7 +172,7 @@ class Client:
 
     def explain(self, id: str) -> Explanation:  # noqa: A002
         """Return what holds a job: the gate, who set it, since when, until when; or raise NotFound."""
-        found = explain(self.store, _known(id))
+        found = explain(self.store, arguments.known_id(id))
         if found is None:
             raise NotFound("job", id)
         return found
@@ -181,7 +185,8 @@ class Client:
 
     def group(self, lane: str, name: str) -> GroupRow:
         """Return one ordered group, or raise NotFound when nothing of it is left to be done."""
-        for row in self.store.list_groups(lane=self.lane(lane).name, group=name).groups:
+        group = arguments.check_filter("group", name)
+        for row in self.store.list_groups(lane=self.lane(lane).name, group=group).groups:
             return row
         raise NotFound("group", name)
 
@@ -195,6 +200,7 @@ class Client:
 
     def wait(self, id: str, timeout: timedelta | None = None) -> Job:  # noqa: A002
         """Return the job once it has ended, or as it is when the time is up."""
+        arguments.check_timeout(timeout)
         job = self.get(id)
         for pause in looks(self._clock, timeout):
             if job.state in TERMINAL:
@@ -205,10 +211,17 @@ class Client:
         return job
 
     # -- operators
-    def operate(self, verb: Verb, id: str, *, reason: str, force: bool = False) -> Done:  # noqa: A002
-        """Carry out a verb on one job; the answer says what happened, or why nothing did."""
+    def operate(self, verb: Verb | str, id: str, *, reason: str, force: bool = False) -> Done:  # noqa: A002
+        """Carry out a verb on one job; the answer says what happened, or why nothing did.
+
+        A verb that the job's state does not allow is no error: `effect` is `refused`, and `text` says why.
+        """
         [done] = self.store.operate(
-            verb, [_known(id)], actor=self._actor, reason=_reason(reason), force=force
+            arguments.check_verb(verb),
+            [arguments.known_id(id)],
+            actor=self._actor,
+            reason=arguments.check_reason(reason),
+            force=force,
         )
         if done.state is None:
             raise NotFound("job", id)
@@ -257,13 +270,14 @@ class Client:
 
         What it was before is kept. An ended job is edited together with its `replay`.
         """
+        arguments.check_edit(content)
         job = self.get(id)
         checked = self._admission.content(job.lane, {"run_at": run_at, **content})
         changed: dict[str, Any] = {name: getattr(checked, name) for name in content}
         done = self.store.edit(
             job.id,
             actor=self._actor,
-            reason=_reason(reason),
+            reason=arguments.check_reason(reason),
             run_at=checked.run_at,
             replay=replay,
             force=out_of_order,
@@ -300,7 +314,7 @@ class Client:
             verb_of(verb),
             filter,
             actor=self._actor,
-            reason=_reason(reason),
+            reason=arguments.check_reason(reason),
             rate=rate,
             force=force,
             key=key,
@@ -310,7 +324,7 @@ class Client:
 
     def operation(self, id: str) -> Operation:  # noqa: A002
         """Return how far a bulk operation is, or raise NotFound."""
-        found = self.store.operation(_known(id, "operation"))
+        found = self.store.operation(arguments.known_id(id, "operation"))
         if found is None:
             raise NotFound("operation", id)
         return found
@@ -321,7 +335,9 @@ class Client:
 
     def stop(self, id: str, *, reason: str) -> Operation:  # noqa: A002
         """Stop a bulk operation where it is; what is done is done."""
-        return self.store.stop_operation(_known(id, "operation"), actor=self._actor, reason=_reason(reason))
+        return self.store.stop_operation(
+            arguments.known_id(id, "operation"), actor=self._actor, reason=arguments.check_reason(reason)
+        )
 
     # -- executors
     def report(
@@ -343,7 +359,7 @@ class Client:
         job = self.get(id)
         word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
         means = meaning(word, job=job.live, lane=self.lane(job.lane), random=self._random.random())
-        [reported] = self.store.report([Report(id=job.id, send=send, outcome=means)])
+        [reported] = self.store.report([Report(id=job.id, send=check_send(send), outcome=means)])
         if reported.applied and not isinstance(means, Running):
             self._wake([job.lane])
         return reported
@@ -363,13 +379,16 @@ def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:
         pause = min(pause * 2, LONGEST_LOOK_S)
 
 
-def _opened(url: str, clock: Clock) -> Store:
+def _opened(url: str | None, clock: Clock) -> Store:
+    if not url:
+        raise InvalidSetting("store", "give the database: sqlite:///penstock.db or postgresql://user@host/db")
     if url.startswith(("http://", "https://")):
         raise InvalidSetting(
             "store",
             "this is the address of an API, which a client cannot use yet: give the database,"
             " sqlite:///penstock.db or postgresql://user@host/database",
         )
+    reach(url)
     store = open_store(url, clock=clock.now)
     try:
         store.check_schema()
@@ -377,18 +396,3 @@ def _opened(url: str, clock: Clock) -> Store:
         store.close()
         raise
     return store
-
-
-def _known(id: str, kind: str = "job") -> str:  # noqa: A002
-    """Return an id as it is stored; what cannot be one is the id of nothing."""
-    try:
-        return parse_ulid(id)
-    except BadUlid:
-        raise NotFound(kind, str(id)) from None
-
-
-def _reason(text: str) -> str:
-    try:
-        return check_text(text)
-    except (ValueError, TypeError) as error:
-        raise InvalidJob("reason", str(error)) from None

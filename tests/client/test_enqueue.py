@@ -3,11 +3,23 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Barrier
 
 import pytest
 
-from penstock import Client, Enqueued, InvalidJob, JobState, Json, KeyConflict, Mode, NewJob, NotFound
+from penstock import (
+    Client,
+    Enqueued,
+    InvalidJob,
+    JobState,
+    Json,
+    KeyConflict,
+    Mode,
+    NewJob,
+    NotFound,
+    StoreUnavailable,
+)
 from penstock.domain.job import Context
 from penstock.domain.states import Verb
 from penstock.domain.ulid import is_valid
@@ -179,7 +191,8 @@ class TestOpening:
         with pytest.raises(InvalidSetting, match=r"this is the address of an API.*give the database"):
             Client(url)
 
-    def test_a_database_without_tables_says_what_to_do(self, tmp_path: object) -> None:
+    def test_a_database_without_tables_says_what_to_do(self, tmp_path: Path) -> None:
+        (tmp_path / "empty.db").touch()
         with pytest.raises(SchemaMismatch, match="penstock migrate"):
             Client(f"sqlite:///{tmp_path}/empty.db")
 
@@ -198,3 +211,27 @@ class TestLooking:
         [entry] = client.timeline(made.id).audit
 
         assert (entry.actor, entry.action, entry.reason) == ("ann", Verb.HOLD, "wait for Bob")
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"there is no database .*typo\.db yet: run penstock migrate"):
+        Client(f"sqlite:///{tmp_path}/typo.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fixture", ["sqlite_url", "pg_url"])
+def test_a_closed_client_says_so(request: pytest.FixtureRequest, fixture: str) -> None:
+    client = Client(request.getfixturevalue(fixture))
+    job = client.enqueue(LANE).id
+    client.close()
+
+    with pytest.raises(StoreUnavailable, match="closed"):
+        client.enqueue(LANE)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        client.get(job)
+
+
+def test_a_server_that_does_not_answer_is_named_with_its_own_words(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(StoreUnavailable, match=r"(?i)connection refused"):
+        Client("postgresql://nobody@127.0.0.1:1/none")
+    assert capfd.readouterr().err == ""

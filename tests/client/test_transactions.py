@@ -157,6 +157,15 @@ def test_a_key_with_another_payload_is_refused_with_the_job_that_has_it(place: P
     assert caught.value.__cause__ is not None
 
 
+def test_a_key_twice_in_one_call_with_two_payloads_is_a_conflict(place: Place) -> None:
+    with place.open(place.url) as caller:
+        with pytest.raises(KeyConflict) as caught:
+            caller.enqueue_many([{"lane": LANE, "payload": n, "key": "k"} for n in (1, 2)])
+        caller.rollback()
+
+    assert (caught.value.key, len(caught.value.job_id)) == ("k", 26)
+
+
 def test_bad_input_is_refused_before_it_can_spoil_the_transaction(place: Place, others: Client) -> None:
     with place.open(place.url) as caller:
         with pytest.raises(UnknownLane, match="did you mean orders"):

@@ -60,6 +60,14 @@ def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
         ({"state": ["held", "x"]}, "state: 'x' is none of"),
         ({"order": "oldest"}, "order: 'oldest' is none of newest, due"),
         ({"limit": 0}, "limit: a page has"),
+        ({"limit": "5"}, "limit: '5' is not a whole number"),
+        ({"limit": True}, "limit: True is not a whole number"),
+        ({"state": 7}, "state: 7 is not a state"),
+        ({"state": [7]}, "state: 7 is none of"),
+        ({"created": "today"}, "created: 'today' is not a Span"),
+        ({"key": "\0"}, "key: holds a NUL"),
+        ({"foo": 1}, "foo: there is no such filter; known are filter, lane"),
+        ({"tennant": "a"}, "tennant: there is no such filter; did you mean tenant?"),
     ],
 )
 def test_what_is_wrong_is_named(filters: Filters, problem: str) -> None:

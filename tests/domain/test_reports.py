@@ -9,7 +9,7 @@ from penstock.domain.job import Live
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Running, Succeeded
 from penstock.domain.payloads import Json
-from penstock.domain.reports import MAX_ERROR_CHARACTERS, MAX_RESULT_BYTES, Word, meaning
+from penstock.domain.reports import MAX_ERROR_CHARACTERS, MAX_RESULT_BYTES, Word, check_send, meaning
 from penstock.domain.states import JobState, Reason
 from penstock.errors import InvalidJob
 
@@ -111,6 +111,8 @@ def test_an_ugly_error_is_kept_as_well_as_it_can_be() -> None:
         ("done", {}, "outcome"),
         ("failed", {"after": -MINUTE}, "after"),
         ("deferred", {"after": timedelta(days=366)}, "after"),
+        ("deferred", {"after": "5m"}, "after"),
+        ("failed", {"error": KeyError("x")}, "error"),
         ("succeeded", {"result": object()}, "result"),
         ("succeeded", {"result": Json("{")}, "result"),
         ("succeeded", {"result": "x" * MAX_RESULT_BYTES}, "result"),
@@ -121,3 +123,10 @@ def test_what_is_refused_is_named(outcome: str, more: dict[str, Any], field: str
         told(outcome, **more)
 
     assert caught.value.field == field
+
+
+def test_sends_are_counted_from_one() -> None:
+    assert check_send(1) == 1
+    for send in ("1", 0, 1 << 31, 1.0, True):
+        with pytest.raises(InvalidJob, match="send"):
+            check_send(send)

@@ -18,7 +18,7 @@ from penstock.cli.errors import reported
 from penstock.client import Client
 from penstock.config.settings import load
 from penstock.errors import InvalidConfig, InvalidSetting
-from penstock.stores.connect import DEFAULT_URL, package_of, reach
+from penstock.stores.connect import DEFAULT_URL, package_of
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -94,7 +94,6 @@ def with_client(command: Command) -> Command:
 @contextmanager
 def opened(url: str) -> Iterator[Client]:
     """Open a store that must be there, with the tables of this version."""
-    reach(url)
     with Client(url, actor=actor()) as client:
         yield client
 

@@ -16,6 +16,8 @@ from typing import Any, Final, Self
 
 from msgspec.json import Encoder
 
+from penstock.errors import PenstockError
+
 MAX_NESTING: Final = 64
 SURROGATE: Final = "holds a lone surrogate, which is no character: send the text without it"
 NUL: Final = (
@@ -32,7 +34,7 @@ _NUL: Final = "\\u0000"
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-class BadPayload(ValueError):
+class BadPayload(PenstockError, ValueError):
     """A payload that is not plain JSON; the message says what to change."""
 
 

@@ -1,14 +1,28 @@
 """A list's filters as callers write them: one line of the filter language, states and orders by name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from types import UnionType
+from typing import Any, Final, TypedDict
 
+from penstock.domain.arguments import check_filter
 from penstock.domain.filter_line import read_filter
 from penstock.domain.filters import JobQuery, Order, Span
+from penstock.domain.names import near
 from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
 
+_SPAN: Final = (Span, "a Span: give Span(since=..., until=...)")
+_KINDS: Final[Mapping[str, tuple[type | UnionType, str]]] = {
+    **dict.fromkeys(("filter", "lane", "group", "tenant", "key", "after"), (str, "text")),
+    "state": (JobState | str | Iterable, "a state, or several: give 'dead', or ['dead', 'held']"),
+    "created": _SPAN,
+    "run": _SPAN,
+    "finished": _SPAN,
+    "order": (str, "text"),
+    "limit": (int, "a whole number: give one from 1 to 500"),
+    "payloads": (bool, "True or False"),
+}
 States = JobState | str | Iterable[JobState | str]
 
 
@@ -35,7 +49,9 @@ class Filters(TypedDict, total=False):
 
 def job_query(filters: Filters, *, now: Callable[[], datetime]) -> JobQuery:
     """Return the query that these filters are, or raise InvalidQuery; `now` is asked if it matters."""
-    rest: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+    rest: dict[str, Any] = {
+        name: _checked(name, value) for name, value in filters.items() if value is not None
+    }
     line: str = rest.pop("filter", "").strip()
     state: States = rest.pop("state", ())
     states = frozenset(map(_state, [state] if isinstance(state, JobState | str) else state))
@@ -51,10 +67,24 @@ def job_query(filters: Filters, *, now: Callable[[], datetime]) -> JobQuery:
     return JobQuery(states=wanted, order=order, line=line, **{**read, **rest})
 
 
+def _checked(name: str, value: object) -> object:
+    """Return the value of a filter if it is of its kind; what it says is looked at where it is used."""
+    if name not in _KINDS:
+        close = near(name, _KINDS)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(_KINDS)}"
+        raise InvalidQuery(name, f"there is no such filter; {hint}")
+    kind, what = _KINDS[name]
+    if kind is str:
+        return check_filter(name, value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InvalidQuery(name, f"{value!r} is not {what}")
+    return value
+
+
 def _state(state: JobState | str) -> JobState:
     try:
         return state if isinstance(state, JobState) else JobState[state.upper()]
-    except KeyError:
+    except (KeyError, AttributeError):
         raise InvalidQuery("state", f"{state!r} is none of {', '.join(s.label for s in JobState)}") from None
 
 

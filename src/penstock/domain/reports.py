@@ -16,6 +16,7 @@ from penstock.errors import InvalidJob
 
 WORDS: Final = ("started", "heartbeat", "succeeded", "failed", "deferred")
 MISSED_BEATS: Final = 3
+MAX_SEND: Final = (1 << 31) - 1
 MAX_RESULT_BYTES: Final = 64 * 1024
 MAX_ERROR_CHARACTERS: Final = 16 * 1024
 
@@ -34,9 +35,20 @@ class Word:
     after: timedelta | None = None
 
 
+def check_send(send: object) -> int:
+    """Return the number of a send, or raise InvalidJob: one that cannot be would only look late."""
+    if isinstance(send, bool) or not isinstance(send, int) or not 1 <= send <= MAX_SEND:
+        raise InvalidJob("send", f"{send!r} is no number of a send: give the one that came with the message")
+    return send
+
+
 def meaning(word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
     """Return the outcome that an executor's word is for a job of this lane, or raise InvalidJob."""
+    if word.error is not None and not isinstance(word.error, str):
+        raise InvalidJob("error", f"is a {type(word.error).__name__}: give text, like str(error)")
     error = None if word.error is None else _plain(word.error)
+    if word.after is not None and not isinstance(word.after, timedelta):
+        raise InvalidJob("after", f"{word.after!r} is no stretch of time: give timedelta(minutes=5)")
     if word.after is not None and not timedelta(0) <= word.after <= LONGEST_DELAY:
         raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days")
     match word.outcome:

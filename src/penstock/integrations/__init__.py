@@ -8,16 +8,20 @@ connection that is given; none is imported.
 from collections.abc import Sequence
 
 from penstock.domain.job import Enqueued, NewJob
-from penstock.errors import PenstockError
+from penstock.errors import InvalidJob, PenstockError
 from penstock.integrations.drivers import asynchronous, synchronous
-from penstock.integrations.statements import written
+from penstock.integrations.statements import Dialect, written
 
 Answers = list[Enqueued | PenstockError]
 
 
-def enqueue(connection: object, jobs: Sequence[NewJob]) -> Answers:
-    """Write jobs that are checked and have ids, over a connection that blocks."""
+def enqueue(connection: object, jobs: Sequence[NewJob], *, dialect: Dialect | None = None) -> Answers:
+    """Write jobs that are checked and have ids, over a connection that blocks.
+
+    `dialect` is that of the store they were checked against: another database has other lanes.
+    """
     line = synchronous(connection)
+    _check(line.dialect, dialect)
     script = written(line.dialect, jobs)
     try:
         statement = next(script)
@@ -32,9 +36,12 @@ def enqueue(connection: object, jobs: Sequence[NewJob]) -> Answers:
         return list(end.value)
 
 
-async def enqueue_async(connection: object, jobs: Sequence[NewJob]) -> Answers:
-    """Write jobs that are checked and have ids, over a connection for asyncio code."""
+async def enqueue_async(
+    connection: object, jobs: Sequence[NewJob], *, dialect: Dialect | None = None
+) -> Answers:
+    """Write jobs that are checked and have ids, over a connection for asyncio code; see `enqueue`."""
     line = await asynchronous(connection)
+    _check(line.dialect, dialect)
     script = written(line.dialect, jobs)
     try:
         statement = next(script)
@@ -47,3 +54,11 @@ async def enqueue_async(connection: object, jobs: Sequence[NewJob]) -> Answers:
                 statement = script.send(rows)
     except StopIteration as end:
         return list(end.value)
+
+
+def _check(connected: Dialect, expected: Dialect | None) -> None:
+    if expected not in (None, connected):
+        raise InvalidJob(
+            "connection",
+            f"leads to {connected}, but this client is on {expected}: give one to the same database",
+        )

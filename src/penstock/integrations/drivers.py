@@ -109,7 +109,11 @@ def _sqlite3(connection: Any) -> Line:  # noqa: ANN401
     def run(statement: Statement) -> Rows:
         cursor = connection.cursor()
         cursor.row_factory = None
-        rows: Rows = cursor.execute(statement.sql, statement.values).fetchall()
+        theirs, connection.text_factory = connection.text_factory, str  # keys and ids are compared as text
+        try:
+            rows: Rows = cursor.execute(statement.sql, statement.values).fetchall()
+        finally:
+            connection.text_factory = theirs
         return rows
 
     return Line("sqlite", run)

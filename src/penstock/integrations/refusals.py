@@ -12,7 +12,7 @@ _FIELD: Final = re.compile(r"(?:(\w+): )?(.*)")
 
 
 class KeyTaken(InvalidJob):
-    """A key belongs to another job; SQLite cannot say which."""
+    """A key belongs to another job; SQLite cannot say which, so whoever wrote the jobs finds out."""
 
 
 def refusal(error: BaseException) -> PenstockError | None:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.ordering import Mode
-from penstock.errors import KeyConflict
+from penstock.errors import InvalidJob, KeyConflict
 from penstock.integrations.refusals import KeyTaken, refusal
 
 Dialect = Literal["postgresql", "sqlite"]
@@ -65,7 +65,7 @@ def _on_sqlite(jobs: Sequence[NewJob]) -> Ids:
         if refused is None:
             raise
         if isinstance(refused, KeyTaken):
-            refused = _conflict(jobs, (yield owners)) or refused
+            refused = _conflict(jobs, (yield owners)) or InvalidJob("key", refused.problem)
         raise refused from error
     if not keys:
         return [str(job.id) for job in jobs]
@@ -74,12 +74,13 @@ def _on_sqlite(jobs: Sequence[NewJob]) -> Ids:
 
 
 def _conflict(jobs: Sequence[NewJob], owners: Rows) -> KeyConflict | None:
-    """Return which key belongs to a job with another payload."""
+    """Return which key belongs to a job with another payload: one that is there, or one that came before."""
     found = {(lane, key): (id_, payload) for lane, key, id_, payload in owners}
     for job in jobs:
-        id_, payload = found.get((job.lane, job.key), (None, None))
-        if id_ is not None and payload != job.payload:
-            return KeyConflict(str(job.key), id_)
+        if job.key is not None:
+            id_, payload = found.setdefault((job.lane, job.key), (job.id, job.payload))
+            if payload != job.payload:
+                return KeyConflict(job.key, str(id_))
     return None
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import InvalidSetting, StoreError, StoreUnavailable
@@ -71,6 +71,11 @@ def reach(url: str, *, seconds: int = 5) -> None:
         raise InvalidSetting("store", f"is no address of a PostgreSQL database: {error}") from error
     except psycopg.OperationalError as error:
         raise StoreUnavailable(f"connect ({str(error).strip()})") from error
+
+
+def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
+    """Return what kind of database a URL leads to, or raise InvalidSetting."""
+    return "sqlite" if package_of(url) == _SQLITE else "postgresql"
 
 
 def file_of(url: str) -> str | None:

@@ -9,6 +9,7 @@ No closure waits for anything but the database. A session that is idle within a 
 to a process that is stopped or cut off, and holds locks for which others wait: the server ends it after 5 s.
 """
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ from penstock.stores.postgres.wakeups import NOTIFY, Pace, PostgresWakeups, allo
 from penstock.stores.sql.database import Row
 
 T = TypeVar("T")
+# Callers are told by an exception; what the pool logs meanwhile is for those who have set up a log.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class Moved(Exception):

@@ -172,11 +172,13 @@ class SqliteDatabase:
         self._trace = trace
         self._lock = threading.RLock()
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._closed = False
         self._writer = self._connect()
 
     def write(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure between BEGIN IMMEDIATE and COMMIT; nothing of it stays if it raises."""
         with self._lock, translated("write"):
+            self._require_open("write")
             try:
                 return self._transaction(work)
             except sqlite3.OperationalError as error:
@@ -195,6 +197,7 @@ class SqliteDatabase:
         It survives the death of any process. When the machine dies it may be lost, but so are all nodes then.
         """
         with self._lock:
+            self._require_open("write")
             self._writer.execute("PRAGMA synchronous=NORMAL")
             try:
                 return self.write(work)
@@ -214,6 +217,7 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, beside the writer."""
+        self._require_open("read")
         if self._path == ":memory:":
             with self._lock:
                 return work(SqliteTx(self._writer, self._clock))
@@ -242,12 +246,17 @@ class SqliteDatabase:
     def close(self) -> None:
         """Close every connection."""
         with self._lock:
+            self._closed = True
             self._writer.close()
         while True:
             try:
                 self._readers.get_nowait().close()
             except Empty:
                 return
+
+    def _require_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{operation} (it was closed: open it again)")
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
