@@ -21,9 +21,13 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from penstock import __version__
+from penstock.api.access import check_hosts
 from penstock.api.app import make_app, make_metrics_app
+from penstock.api.callers import Callers
 from penstock.api.desk import Desk
 from penstock.api.dispatch import PROCESS, dispatch_routes
+from penstock.api.entrance import check_entrance
+from penstock.api.login import Door
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.api.stats import Stats
@@ -62,6 +66,7 @@ from penstock.stores.connect import connect, file_of
 from penstock.stores.health import worries
 from penstock.tokens import Tokens
 from penstock.ui.figures import Figures
+from penstock.ui.login import login_pages
 from penstock.ui.pages import pages
 
 if TYPE_CHECKING:
@@ -102,13 +107,16 @@ class App:
 
     async def run(self) -> None:
         """Serve until a signal says stop; raise what broke the node."""
-        sock = listen(self.host, self.port)
+        login, hosts = bool(self.settings["login"]), self._hosts()
+        check_hosts(hosts, login=login)
+        sock = listen(self.host, self.port, login=login)
         store = connect(self.url, clock=self.clock.now)
         executor = ThreadExecutor(STORE_THREADS, name="penstock-store")
         api_threads = ThreadExecutor(API_THREADS, name="penstock-api")
         self.tracing, last_spans = start_tracing(os.environ, version=__version__, now=self.clock.now)
         try:
             store.check_schema()
+            check_entrance(store, host=self.host, login=login)
             for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
                 _LOG.warning("store: %s", worry)
             await self._serve(sock, store, executor, api_threads)
@@ -138,7 +146,10 @@ class App:
         client = Client(store, actor="api", clock=self.clock)
         stats = Stats(client, live=live, health=health, version=__version__, monotonic=self.clock.monotonic)
         figures = Figures(stats, hour, monotonic=self.clock.monotonic)
-        screens = pages(Desk(client, api_threads), figures, live=live, health=health)
+        callers = Callers(store, executor=api_threads, clock=self.clock, login=bool(self.settings["login"]))
+        door = Door(store, callers, executor=api_threads, clock=self.clock)
+        desk = Desk(client, api_threads)
+        screens = [*pages(desk, figures, live=live, health=health), *login_pages(door)]
         app = make_app(
             client,
             executor=api_threads,
@@ -148,6 +159,8 @@ class App:
             clock=self.clock,
             rng=Random(),  # noqa: S311 - spreads retries
             stats=stats,
+            callers=callers,
+            hosts=self._hosts(),
             pages=[*screens, *dispatch_routes(processor), *_ways_in(routing)],
         )
         self._listen_for_signals()
@@ -157,12 +170,9 @@ class App:
         async with aclosing(processor), asyncio.TaskGroup() as tasks:
             tasks.create_task(tokens.keep_fresh(http_over))
             tasks.create_task(serve_on(app, sock, http_over))
-            tasks.create_task(self._metrics_server(client, api_threads, registry, http_over))
-            tasks.create_task(
-                watch_loop(
-                    partial(self._turned, live, metrics), monotonic=self.clock.monotonic, stop=http_over
-                )
-            )
+            tasks.create_task(self._metrics_server(client, api_threads, registry, callers, http_over))
+            turned = partial(self._turned, live, metrics)
+            tasks.create_task(watch_loop(turned, monotonic=self.clock.monotonic, stop=http_over))
             tasks.create_task(keep_telling(story, http_over))
             tasks.create_task(figures.keep_sampling(api_threads, http_over))
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
@@ -238,12 +248,22 @@ class App:
         return node
 
     async def _metrics_server(
-        self, client: Client, threads: ThreadExecutor, registry: CollectorRegistry, over: asyncio.Event
+        self,
+        client: Client,
+        threads: ThreadExecutor,
+        registry: CollectorRegistry,
+        callers: Callers,
+        over: asyncio.Event,
     ) -> None:
         port = self.settings["metrics_port"]
         if isinstance(port, int):
-            app = make_metrics_app(client, executor=threads, metrics=registry)
-            await serve_on(app, listen(self.host, port), over)
+            hosts = self._hosts()
+            app = make_metrics_app(client, executor=threads, metrics=registry, callers=callers, hosts=hosts)
+            await serve_on(app, listen(self.host, port, login=callers.login), over)
+
+    def _hosts(self) -> tuple[str, ...]:
+        hosts = self.settings["hosts"]
+        return hosts if isinstance(hosts, tuple) else ()
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry
 
 from penstock import __version__
 from penstock.api.app import make_router_app
+from penstock.api.callers import Callers
+from penstock.api.entrance import check_entrance
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.client import Client
@@ -134,11 +136,13 @@ class RouterApp:
 
     async def run(self) -> None:
         """Route until a signal says stop."""
-        sock = listen(self.host, self.port)
+        login = bool(self.settings["login"])
+        sock = listen(self.host, self.port, login=login)
         store = connect(self.url, clock=self.clock.now)
         executor = ThreadExecutor(THREADS, name="penstock-router")
         try:
             store.check_schema()
+            check_entrance(store, host=self.host, login=login)
             client = Client(store, actor="router", clock=self.clock)
             await self._serve(sock, client, executor)
         finally:
@@ -161,6 +165,7 @@ class RouterApp:
             hurry=self.hurry,
         )
         deliveries.watch(lambda: routing.router.held)
+        hosts = self.settings["hosts"]
         app = make_router_app(
             client,
             executor=executor,
@@ -169,6 +174,10 @@ class RouterApp:
             live=live,
             clock=self.clock,
             routes=message_routes(routing.posted),
+            callers=Callers(
+                client.store, executor=executor, clock=self.clock, login=bool(self.settings["login"])
+            ),
+            hosts=hosts if isinstance(hosts, tuple) else (),
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

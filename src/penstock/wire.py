@@ -14,6 +14,7 @@ from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
 from penstock.domain.lanes import Lane
+from penstock.domain.masking import without_credentials
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.pools import Pool
@@ -148,7 +149,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
         "key": said and said.key,
         "target": said and said.target,
         "pool": said and said.pool,
-        "headers": raw(said and said.headers),
+        "headers": raw(said and without_credentials(said.headers)),
         "entity": said and said.entity,
         "version": said and said.version,
         "event": raw(said and said.event),

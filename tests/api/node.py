@@ -12,7 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from penstock import Client
 from penstock.api.app import make_app
+from penstock.api.callers import Callers
 from penstock.api.desk import Desk
+from penstock.api.login import Door
 from penstock.api.server import serve_http
 from penstock.api.stats import Stats
 from penstock.observability.depths import Depths
@@ -25,6 +27,7 @@ from penstock.ports.clock import SystemClock
 from penstock.ports.events import NodeStarted
 from penstock.ports.executor import ThreadExecutor
 from penstock.ui.figures import Figures
+from penstock.ui.login import login_pages
 from penstock.ui.pages import pages
 
 VERSION = "1.2.3"
@@ -33,7 +36,9 @@ VERSION = "1.2.3"
 class Node:
     """A client, what subscribes to events, and an HTTP client that talks to the server."""
 
-    def __init__(self, client: Client, *, hosts: Sequence[str], checks: dict[str, Check]) -> None:
+    def __init__(
+        self, client: Client, *, hosts: Sequence[str], checks: dict[str, Check], login: bool = False
+    ) -> None:
         clock = SystemClock()
         self.client = client
         self.registry = CollectorRegistry()
@@ -49,6 +54,8 @@ class Node:
         stats = Stats(client, live=self.live, health=self.health, version=VERSION, monotonic=clock.monotonic)
         self.figures = Figures(stats, self.hour, monotonic=clock.monotonic)
         desk = Desk(client, self.executor)
+        self.callers = Callers(client.store, executor=self.executor, clock=clock, login=login)
+        self.door = Door(client.store, self.callers, executor=self.executor, clock=clock)
         self.app = make_app(
             client,
             executor=self.executor,
@@ -58,8 +65,12 @@ class Node:
             clock=clock,
             rng=Random(1),  # noqa: S311
             stats=stats,
+            callers=self.callers,
             hosts=hosts,
-            pages=pages(desk, self.figures, live=self.live, health=self.health),
+            pages=[
+                *pages(desk, self.figures, live=self.live, health=self.health),
+                *login_pages(self.door),
+            ],
         )
         self.url = ""
 
@@ -94,10 +105,14 @@ class Http:
 
 @contextmanager
 def served(
-    client: Client, *, hosts: Sequence[str] = (), checks: dict[str, Check] | None = None
+    client: Client,
+    *,
+    hosts: Sequence[str] = (),
+    checks: dict[str, Check] | None = None,
+    login: bool = False,
 ) -> Iterator[Http]:
     """Serve until the block ends; the node has started unless told otherwise."""
-    node = Node(client, hosts=hosts, checks=checks or {})
+    node = Node(client, hosts=hosts, checks=checks or {}, login=login)
     listening, stopping = threading.Event(), threading.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 

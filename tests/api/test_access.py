@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from penstock import Client
-from penstock.api.access import check_bind
+from penstock.api.access import check_bind, check_hosts
 from penstock.errors import InvalidSetting
 from penstock.stores.connect import connect
 from tests.api.node import Http, served
@@ -127,7 +127,7 @@ def test_every_answer_forbids_foreign_content(local: Http, path: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_loopback_may_be_bound(host: str) -> None:
-    check_bind(host)
+    check_bind(host, login=False)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,16 @@ def test_loopback_may_be_bound(host: str) -> None:
     ["0.0.0.0", "::", "192.168.1.5", "8.8.8.8", "example.com", "", "127.0.0.1.nip.io"],  # noqa: S104
 )
 def test_other_addresses_are_refused_with_what_to_do(host: str) -> None:
-    with pytest.raises(InvalidSetting, match="no login yet") as refused:
-        check_bind(host)
+    with pytest.raises(InvalidSetting, match="anybody there could do anything") as refused:
+        check_bind(host, login=False)
 
     assert "ssh -L" in str(refused.value)
+    assert "login = true" in str(refused.value)
+    check_bind(host, login=True)
+
+
+def test_other_names_are_for_nodes_with_a_login() -> None:
+    check_hosts(["penstock.example"], login=True)
+    check_hosts([], login=False)
+    with pytest.raises(InvalidSetting, match="login = true"):
+        check_hosts(["penstock.example"], login=False)

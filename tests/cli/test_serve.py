@@ -22,6 +22,7 @@ from penstock import Client
 from penstock.config.keys import KEYS, LIVE_KEYS
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
+from penstock.granting import grant_key
 from tests.brokers import Redis
 from tests.servers import free_port
 
@@ -31,6 +32,8 @@ SHOWN = {
     "store": "test_it_serves_where_and_what_it_is_told",
     "host": "test_it_serves_where_and_what_it_is_told",
     "port": "test_it_serves_where_and_what_it_is_told",
+    "login": "test_with_a_login_it_asks_who_it_is",
+    "hosts": "test_with_a_login_it_asks_who_it_is",
     "metrics_port": "test_metrics_may_have_a_port_of_their_own",
     "log_level": "test_what_is_logged_changes_without_a_restart",
     "log_format": "test_what_is_logged_changes_without_a_restart",
@@ -128,6 +131,52 @@ def test_metrics_may_have_a_port_of_their_own(client: Client, tmp_path: Path) ->
         assert "penstock_" in served.get("/metrics", f"http://127.0.0.1:{port}")
         with pytest.raises(urllib.error.HTTPError):
             served.get("/api/jobs", f"http://127.0.0.1:{port}")
+
+
+def test_with_a_login_it_asks_who_it_is(client: Client, tmp_path: Path) -> None:
+    """On any address, under the names it goes by, without TLS only with a warning."""
+    made, key = grant_key(
+        client.store, "ci", ["viewer"], tenant=None, lasts=None, actor="test", entropy=os.urandom
+    )
+    settings = 'host = "0.0.0.0"\nlogin = true\nhosts = ["penstock.example"]'
+    with serving(tmp_path, settings) as served:
+        port = served.address.rpartition(":")[2]
+
+        def status(host: str, key: str = "") -> int:
+            headers = {"Host": host} | ({"Authorization": f"Bearer {key}"} if key else {})
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/api/jobs", headers=headers)
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                    return int(answer.status)
+            except urllib.error.HTTPError as error:
+                error.close()
+                return error.code
+
+        assert [status(host, key) for host in ("penstock.example", "10.1.2.3:80", "localhost")] == [200] * 3
+        assert status("penstock.example") == 401
+        assert status("evil.example", key) == 403
+        assert "without TLS" in served.said
+        assert key not in served.said
+    assert made.name == "ci"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('host = "0.0.0.0"', "set login = true"),
+        ('host = "::"', "set login = true"),
+        ('host = "0.0.0.0"\nlogin = true', "penstock users add NAME --role admin"),
+        ('hosts = ["penstock.example"]', "set login = true too"),
+        ('hosts = ["https://penstock.example"]', "is no name of a host"),
+        ('login = "yes"', "write true or false"),
+    ],
+)
+def test_it_refuses_to_serve_others_whom_it_does_not_ask(
+    client: Client, tmp_path: Path, settings: str, said: str
+) -> None:
+    assert client.store.users() == []
+    with pytest.raises(AssertionError, match=said), serving(tmp_path, settings):
+        pass
 
 
 def _listens(port: int) -> bool:

@@ -12,6 +12,7 @@ import aiohttp
 from prometheus_client import CollectorRegistry
 
 from penstock.api.app import make_app
+from penstock.api.callers import Callers
 from penstock.api.dispatch import dispatch_routes
 from penstock.api.server import serve_http
 from penstock.client import Client
@@ -145,6 +146,7 @@ async def served(bed: Bed, *, routes: tuple[Any, ...] = ()) -> AsyncIterator[Bed
         clock=bed.clock,
         rng=Random(1),  # noqa: S311
         version="1",
+        callers=Callers(bed.client.store, executor=bed.executor, clock=bed.clock, login=False),
         pages=[*dispatch_routes(processor), *routes],
     )
     stop, up = asyncio.Event(), asyncio.Event()

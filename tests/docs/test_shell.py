@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
-PAGES = ["apply-lanes.md", "enqueue-many.md"]
+PAGES = ["apply-lanes.md", "enqueue-many.md", "secure.md"]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```toml\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

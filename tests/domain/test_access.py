@@ -2,8 +2,20 @@
 
 import pytest
 
-from penstock.domain.access import LOCAL, ROLES, Scope, Who, check_scopes, role_of, spelled
-from penstock.domain.masking import without_answer, without_content
+from penstock.domain.access import (
+    LOCAL,
+    ROLES,
+    Scope,
+    Who,
+    check_label,
+    check_scopes,
+    hashed,
+    new_key,
+    new_token,
+    role_of,
+    spelled,
+)
+from penstock.domain.masking import masked_in, without_answer, without_content, without_credentials
 from penstock.errors import InvalidSetting
 from tests.domain.test_explaining import job
 
@@ -57,3 +69,45 @@ def test_a_job_is_shown_without_what_it_carries() -> None:
     assert shown.context is not None
     assert shown.context.payload is None
     assert without_content(whole._replace(context=None)).context is None
+
+
+def test_a_key_has_256_random_bits_and_is_kept_as_a_hash() -> None:
+    key = new_key(lambda n: bytes(range(n)))
+
+    assert key.startswith("pk_")
+    assert len(key) == 3 + 43
+    assert key == "pk_" + new_token(lambda n: bytes(range(n)))
+    assert len(hashed(key)) == 64
+    assert hashed(key) != hashed(key + "x")
+    assert hashed("\ud800")
+
+
+@pytest.mark.parametrize("name", ["ci", "a.b@example.com", "A-1_x+y"])
+def test_names_of_keys_and_users(name: str) -> None:
+    assert check_label(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a\n", "é", "x" * 64, "a/b", "<b>"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidSetting, match="name"):
+        check_label(name)
+
+
+@pytest.mark.parametrize(
+    ("headers", "shown"),
+    [
+        (None, None),
+        ('{"X-A":"1"}', '{"X-A":"1"}'),
+        ('{"Authorization":"Bearer x","X-A":"1"}', '{"Authorization": "***", "X-A": "1"}'),
+        ('{"x-api-key":"x","Cookie":"y"}', '{"x-api-key": "***", "Cookie": "***"}'),
+        ('["token"]', '["token"]'),
+        ('{"token', '"***"'),
+    ],
+)
+def test_headers_that_open_something_are_masked(headers: str | None, shown: str | None) -> None:
+    assert without_credentials(headers) == shown
+
+
+def test_a_mask_that_comes_back_is_noticed() -> None:
+    assert masked_in({"X-A": "1", "Authorization": "***"}) == "Authorization"
+    assert masked_in({"X-A": "1"}) is None

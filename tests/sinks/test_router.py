@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from penstock import Client
 from penstock.api.app import make_router_app
+from penstock.api.callers import Callers
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Unknown
@@ -85,6 +86,7 @@ async def bed(executor: ThreadExecutor) -> AsyncIterator[Bed]:
         live=Live(clock.monotonic),
         clock=clock,
         routes=message_routes(source),
+        callers=Callers(client.store, executor=executor, clock=clock, login=False),
     )
     sock, over = listen("127.0.0.1", 0), asyncio.Event()
     async with asyncio.TaskGroup() as tasks, network(sock.getsockname()[1]) as net:

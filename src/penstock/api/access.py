@@ -11,14 +11,15 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from penstock.api.problems import MEDIA_TYPE, Problem
-from penstock.api.scopes import STATE
-from penstock.domain.access import LOCAL
+from penstock.api.problems import AGAIN_AFTER_S, MEDIA_TYPE, Problem
+from penstock.api.scopes import SAFE
 from penstock.errors import InvalidSetting
 
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_HEAD: Final = 16 * 1024
+MAX_ADDRESS: Final = 8 * 1024
+MAX_BODIES: Final = 256 * 1024 * 1024
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = (
     (
@@ -32,14 +33,24 @@ _HEADERS: Final = (
 )
 
 
-def check_bind(host: str) -> None:
-    """Raise InvalidSetting unless this address can be reached from this machine only."""
-    if not is_loopback(host):
+def check_bind(host: str, *, login: bool) -> None:
+    """Raise InvalidSetting unless this address is for this machine only, or whoever comes must log in."""
+    if not login and not is_loopback(host):
         raise InvalidSetting(
             "host",
-            f"{host!r} can be reached from other machines, and there is no login yet: set host ="
-            ' "127.0.0.1", and reach it through an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST) or a reverse'
-            " proxy that checks who is asking",
+            f"{host!r} can be reached from other machines, and anybody there could do anything: set login ="
+            ' true (docs/howto/secure.md), or host = "127.0.0.1" and reach it through an SSH tunnel (ssh -L'
+            " 7070:127.0.0.1:7070 HOST)",
+        )
+
+
+def check_hosts(hosts: Collection[str], *, login: bool) -> None:
+    """Raise InvalidSetting when a node goes by other names, behind a proxy say, and asks nobody who he is."""
+    if hosts and not login:
+        raise InvalidSetting(
+            "hosts",
+            f"under {', '.join(hosts)} others than this machine come in, and anybody could do anything: set"
+            " login = true too (docs/howto/secure.md)",
         )
 
 
@@ -53,9 +64,23 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def guarded(app: ASGIApp, *, hosts: Collection[str] = ()) -> ASGIApp:
-    """Return the application behind the checks of this module; `hosts` are names it also goes by."""
+def is_address(host: str) -> bool:
+    """Say whether a host is an IP address: a page can make a name of its own lead here, but no address."""
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def guarded(app: ASGIApp, *, hosts: Collection[str] = (), addresses: bool = False) -> ASGIApp:
+    """Return the application behind the checks of this module.
+
+    `hosts` are names it also goes by; with `addresses` it goes by any IP address, as a node that others than
+    this machine reach, and that asks who they are.
+    """
     names = frozenset(name.lower() for name in hosts)
+    bodies = Bodies()
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -67,26 +92,82 @@ def guarded(app: ASGIApp, *, hosts: Collection[str] = ()) -> ASGIApp:
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        problem = _refusal(scope["method"], scope["headers"], names)
+        problem = _oversized(scope) or _refusal(scope["method"], scope["headers"], names, addresses=addresses)
         if problem is None:
-            scope[STATE] = LOCAL  # type: ignore[typeddict-unknown-key]
-            await app(scope, receive, send_with_headers)
+            held = Held(bodies)
+            try:
+                await app(scope, held.receiving(receive), send_with_headers)
+            finally:
+                held.done()
         else:
             await _send(problem, send_with_headers)
 
     return guard
 
 
-def _refusal(method: str, headers: Iterable[tuple[bytes, bytes]], names: Collection[str]) -> Problem | None:
+class Bodies:
+    """How many bytes of bodies are in memory, of all requests together."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+class Held:
+    """What one request holds of them."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies, self._bytes = bodies, 0
+
+    def receiving(self, receive: Receive) -> Receive:
+        """Return `receive`, counted; when all bodies together are too many, it raises the Problem."""
+
+        async def counted() -> Any:  # noqa: ANN401 - ASGI's own
+            message = await receive()
+            size = len(message.get("body", b"")) if message["type"] == "http.request" else 0
+            self._bytes += size
+            self._bodies.bytes += size
+            if size and self._bodies.bytes > MAX_BODIES:
+                raise Problem(
+                    503,
+                    "too-busy",
+                    "very many requests are being read at once",
+                    hint="try again in a moment",
+                    headers={"Retry-After": AGAIN_AFTER_S},
+                )
+            return message
+
+        return counted
+
+    def done(self) -> None:
+        """Give back what the request held."""
+        self._bodies.bytes -= self._bytes
+
+
+def _oversized(scope: HTTPScope) -> Problem | None:
+    address = len(scope["raw_path"]) + len(scope["query_string"])
+    if address > MAX_ADDRESS:
+        hint = "write a shorter filter, or several requests"
+        return Problem(414, "too-long", f"the address has {address} bytes, at most {MAX_ADDRESS}", hint=hint)
+    head = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    if head > MAX_HEAD:
+        hint = "send fewer or shorter headers"
+        return Problem(431, "too-long", f"the headers have {head} bytes, at most {MAX_HEAD}", hint=hint)
+    return None
+
+
+def _refusal(
+    method: str, headers: Iterable[tuple[bytes, bytes]], names: Collection[str], *, addresses: bool
+) -> Problem | None:
     found = {name.lower(): value.decode("latin-1") for name, value in headers}
     host = found.get(b"host", "")
     name, _ = _split(host, 0)
-    if name not in names and not is_loopback(name):
+    if name not in names and not is_loopback(name) and not (addresses and is_address(name)):
         return Problem(
             403,
             "wrong-host",
             f"this node does not go by the name {host!r}",
-            hint="use http://127.0.0.1 or localhost with its port, or add the name to the node's hosts",
+            hint="use http://127.0.0.1 or localhost with its port, or add the name to `hosts` of the node's"
+            " configuration",
         )
     if method in SAFE:
         return None

@@ -11,12 +11,13 @@ from prometheus_client import CollectorRegistry
 
 from penstock.api.access import guarded
 from penstock.api.bodies import MAX_BODY
+from penstock.api.callers import Callers
 from penstock.api.desk import Desk, json_answer
 from penstock.api.health import Readiness, health_routes, metrics_route
 from penstock.api.jobs import job_routes
 from penstock.api.outcomes import outcome_routes
 from penstock.api.problems import Problem, answer
-from penstock.api.scopes import check_routes, guard, needs
+from penstock.api.scopes import check_routes, guard_of, needs
 from penstock.api.stats import Stats
 from penstock.client import Client
 from penstock.domain.access import Scope
@@ -37,14 +38,15 @@ def make_app(
     clock: Clock,
     rng: Random,
     stats: Stats,
+    callers: Callers,
     hosts: Collection[str] = (),
     pages: Sequence[HTTPRouteHandler] = (),
 ) -> ASGIApp:
     """Return the ASGI application of a node.
 
-    Blocking calls of the client run on the executor, which whoever made it closes. `hosts` are names beside
-    the loopback ones that the node goes by; `pages` are handlers of the UI, `stats` the
-    figures that it shares with `/api/stats`.
+    Blocking calls of the client run on the executor, which whoever made it closes. `callers` finds out who is
+    asking; `hosts` are names beside the loopback ones that the node goes by; `pages` are handlers of the UI,
+    `stats` the figures that it shares with `/api/stats`.
     """
     desk = Desk(client, executor)
     readiness = Readiness(desk, health, clock.monotonic)
@@ -61,6 +63,7 @@ def make_app(
             get_stats,
             *pages,
         ],
+        callers=callers,
         hosts=hosts,
     )
 
@@ -74,26 +77,33 @@ def make_router_app(
     live: Live,
     clock: Clock,
     routes: Sequence[HTTPRouteHandler],
+    callers: Callers,
     hosts: Collection[str] = (),
 ) -> ASGIApp:
     """Return the application of a process that only routes: its own routes, health and metrics."""
     desk = Desk(client, executor)
     readiness = Readiness(desk, health, clock.monotonic)
-    return _served([*routes, *health_routes(desk, readiness, live=live, metrics=metrics)], hosts=hosts)
+    health_and_metrics = health_routes(desk, readiness, live=live, metrics=metrics)
+    return _served([*routes, *health_and_metrics], callers=callers, hosts=hosts)
 
 
 def make_metrics_app(
-    client: Client, *, executor: Executor, metrics: CollectorRegistry, hosts: Collection[str] = ()
+    client: Client,
+    *,
+    executor: Executor,
+    metrics: CollectorRegistry,
+    callers: Callers,
+    hosts: Collection[str] = (),
 ) -> ASGIApp:
     """Return an application with `/metrics` alone, for a port of its own."""
-    return _served([metrics_route(Desk(client, executor), metrics)], hosts=hosts)
+    return _served([metrics_route(Desk(client, executor), metrics)], callers=callers, hosts=hosts)
 
 
-def _served(routes: Sequence[HTTPRouteHandler], *, hosts: Collection[str]) -> ASGIApp:
+def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Collection[str]) -> ASGIApp:
     check_routes(routes)
     app = Litestar(
         route_handlers=routes,
-        guards=[guard],
+        guards=[guard_of(callers)],
         exception_handlers={
             Problem: answer,
             PenstockError: answer,
@@ -105,4 +115,4 @@ def _served(routes: Sequence[HTTPRouteHandler], *, hosts: Collection[str]) -> AS
         logging_config=None,
         debug=False,
     )
-    return guarded(app, hosts=hosts)
+    return guarded(app, hosts=hosts, addresses=callers.login)

@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from litestar import Request, Response
 
-from penstock.api.scopes import unknown_caller, who_of
+from penstock.api.problems import unknown_caller
+from penstock.api.scopes import who_of
 from penstock.client import Client
 from penstock.ports.executor import Executor
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from penstock.api.desk import Desk, json_answer
-from penstock.api.scopes import OPEN, needs
+from penstock.api.scopes import OPEN, needs, who_of
 from penstock.domain.access import Scope
 from penstock.errors import PenstockError
 from penstock.observability.health import Health, Reason
@@ -20,6 +20,7 @@ from penstock.wire import encode
 
 PATIENCE: Final = timedelta(seconds=2)
 FRESH_S: Final = 1.0
+NOT_TOLD: Final = "told to those who log in or show a key"
 
 
 class Readiness:
@@ -66,9 +67,10 @@ def health_routes(
         )
 
     @get("/health/ready", opt=OPEN)
-    async def ready() -> Response[bytes]:
+    async def ready(request: Request[Any, Any, Any]) -> Response[bytes]:
         reasons = await readiness.reasons()
-        shown = {"ready": not reasons, "reasons": [reason._asdict() for reason in reasons]}
+        told = reasons if who_of(request) else [reason._replace(text=NOT_TOLD) for reason in reasons]
+        shown = {"ready": not reasons, "reasons": [reason._asdict() for reason in told]}
         return json_answer(encode(shown), status=503 if reasons else 200)
 
     return [alive, ready, metrics_route(desk, metrics)]

@@ -145,5 +145,16 @@ def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     )
 
 
+def unknown_caller(detail: str = "this node wants to know who is asking") -> Problem:
+    """Return the problem of a request that proves nothing."""
+    return Problem(
+        401,
+        "unknown-caller",
+        detail,
+        hint="send `Authorization: Bearer pk_…` with an API key (penstock access create NAME), or log in",
+        headers={"WWW-Authenticate": 'Bearer realm="penstock"'},
+    )
+
+
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -9,16 +9,26 @@ and thereby show and touch that tenant's jobs alone.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hmac import compare_digest
 from typing import Any, Final
+from urllib.parse import quote
 
+from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
+from litestar.types import Guard
 
-from penstock.api.problems import Problem
+from penstock.api.callers import Caller, Callers
+from penstock.api.problems import Problem, unknown_caller
 from penstock.domain.access import Scope, Who
+from penstock.errors import StoreError
 
 KEY: Final = "needs"
-STATE: Final = "penstock_who"
+STATE: Final = "penstock_caller"
+CSRF_HEADER: Final = "x-csrf-token"
+CSRF_FIELD: Final = "csrf"
+FORM: Final = "application/x-www-form-urlencoded"
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +67,61 @@ def check_routes(handlers: Iterable[BaseRouteHandler]) -> None:
         raise UndeclaredRoute(undeclared)
 
 
+def caller_of(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
+    """Return who is asking, as the guard found out; before it did, nobody."""
+    found = connection.scope.get(STATE)
+    return found if isinstance(found, Caller) else Caller(None)
+
+
 def who_of(connection: ASGIConnection[Any, Any, Any, Any]) -> Who | None:
     """Return who is asking; None = nobody that is known, and this node wants to know."""
-    found = connection.scope.get(STATE)
-    return found if isinstance(found, Who) else None
+    return caller_of(connection).who
 
 
-def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Let a request through to a handler, or raise the Problem: 401 unknown, 403 known but not allowed."""
-    needed = needs_of(handler)
-    if needed is None:  # litestar's own answers to OPTIONS: they tell methods, nothing else
-        return
-    if needed.scope is None:
-        return
-    who = who_of(connection)
+def csrf_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Return what a page must send back with whatever changes something: field `csrf`, or X-CSRF-Token."""
+    return caller_of(connection).csrf
+
+
+def guard_of(callers: Callers) -> Guard:
+    """Return what stands before every handler: 401 unknown, 403 known but not allowed."""
+
+    async def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+        needed = needs_of(handler)
+        if needed is None:  # litestar's own answers to OPTIONS: they tell methods, nothing else
+            return
+        caller = await _found(callers, connection, needed)
+        connection.scope[STATE] = caller  # type: ignore[typeddict-unknown-key]
+        if needed.scope is not None:
+            _check(needed, needed.scope, caller.who, connection)
+            await _check_csrf(connection, caller)
+
+    return guard
+
+
+async def _found(callers: Callers, connection: ASGIConnection[Any, Any, Any, Any], needed: Needs) -> Caller:
+    headers = dict(connection.scope["headers"])
+    client = connection.scope.get("client")
+    try:
+        return await callers.identify(headers, address=client[0] if client else "")
+    except (Problem, StoreError):
+        if needed.scope is None:  # what is open to all is open to those with a wrong key, too
+            return Caller(None)
+        raise
+
+
+def _check(
+    needed: Needs, scope: Scope, who: Who | None, connection: ASGIConnection[Any, Any, Any, Any]
+) -> None:
     if who is None:
-        raise unknown_caller()
-    if not who.may(needed.scope):
+        raise to_log_in(connection.scope["path"]) if _browses(connection) else unknown_caller()
+    if not who.may(scope):
         raise Problem(
             403,
             "missing-scope",
-            f"{who.name} may not do this: it needs the scope {needed.scope}",
-            hint=f"use a key or a login that has it: penstock access create NAME --scope {needed.scope}",
-            scope=str(needed.scope),
+            f"{who.name} may not do this: it needs the scope {scope}",
+            hint=f"use a key or a login that has it: penstock access create NAME --scope {scope}",
+            scope=str(scope),
         )
     if who.tenant is not None and not needed.tenants:
         raise Problem(
@@ -90,12 +132,35 @@ def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHand
         )
 
 
-def unknown_caller(detail: str = "this node wants to know who is asking") -> Problem:
-    """Return the problem of a request that proves nothing."""
-    return Problem(
-        401,
-        "unknown-caller",
-        detail,
-        hint="send `Authorization: Bearer pk_…` with an API key (penstock access create NAME), or log in",
-        headers={"WWW-Authenticate": 'Bearer realm="penstock"'},
-    )
+async def _check_csrf(connection: ASGIConnection[Any, Any, Any, Any], caller: Caller) -> None:
+    """A browser sends the cookie by itself, whoever made it ask: our own pages know the token too."""
+    if caller.session is None or _method(connection) in SAFE:
+        return
+    given = connection.headers.get(CSRF_HEADER, "")
+    if not given and isinstance(connection, Request) and connection.content_type[0] == FORM:
+        given = str((await connection.form()).get(CSRF_FIELD, ""))
+    if not compare_digest(given.encode(), caller.csrf.encode()):
+        raise Problem(
+            403,
+            "wrong-csrf-token",
+            "the request does not carry the token of this session",
+            hint="reload the page and try again; programs use an API key instead of a cookie",
+        )
+
+
+def _method(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    return str(connection.scope.get("method", ""))
+
+
+def _browses(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Say whether this is somebody who opens a page, and not a script or a program."""
+    accepts = connection.headers.get("accept", "")
+    mode = connection.headers.get("sec-fetch-mode", "navigate")
+    is_page = not connection.scope["path"].startswith(("/api/", "/metrics"))
+    return is_page and "text/html" in accepts and mode == "navigate" and _method(connection) == "GET"
+
+
+def to_log_in(path: str) -> Problem:
+    """Return where somebody is sent who must log in first."""
+    where = {"Location": f"/login?next={quote(path, safe='')}"}
+    return Problem(303, "log-in", "log in first", hint="open /login in a browser", headers=where)

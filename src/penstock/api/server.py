@@ -12,7 +12,8 @@ from typing import Any, Final
 import uvicorn
 from litestar.types import ASGIApp
 
-from penstock.api.access import check_bind, is_loopback
+from penstock.api.access import MAX_HEAD, check_bind, is_loopback
+from penstock.api.patience import Patience, patient
 from penstock.errors import InvalidSetting, PenstockError
 
 GRACE_S: Final = 5
@@ -38,15 +39,18 @@ class HttpStopped(PenstockError):
         super().__init__("the HTTP server ended by itself; its log says why")
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 picks a free one. Raise PortTaken or InvalidSetting."""
-    check_bind(host)
+def listen(host: str, port: int, *, login: bool = False) -> socket.socket:
+    """Return a socket that listens; port 0 picks a free one. Raise PortTaken or InvalidSetting.
+
+    Without `login` it is for this machine only.
+    """
+    check_bind(host, login=login)
     try:
         [(family, kind, proto, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise InvalidSetting("host", f"{host!r} is no address of this machine: {error}") from error
     if not is_loopback(str(address[0])):  # a name may lead anywhere
-        check_bind(str(address[0]))
+        check_bind(str(address[0]), login=login)
     sock = socket.socket(family, kind, proto)
     try:
         # A server that was just stopped leaves its port in TIME_WAIT: that does not count as taken.
@@ -78,13 +82,16 @@ async def serve_http(
     await serve_on(app, sock, stop)
 
 
-async def serve_on(app: ASGIApp, sock: socket.socket, stop: asyncio.Event) -> None:
+async def serve_on(
+    app: ASGIApp, sock: socket.socket, stop: asyncio.Event, *, patience: Patience | None = None
+) -> None:
     """Serve on a listening socket until `stop`, then finish what was begun, for at most five seconds."""
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     server = _Server(
         uvicorn.Config(
             app,
-            http="h11",
+            http=patient(patience or Patience()),
+            h11_max_incomplete_event_size=MAX_HEAD,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -1,11 +1,13 @@
 """Questions to a running node, without a library that takes long to import."""
 
 import json
+import os
 from collections.abc import Collection
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from penstock.config.settings import API_KEY
 from penstock.errors import PenstockError
 
 PATIENCE_S: Final = 3.0
@@ -31,13 +33,21 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
         try:
-            connection.request("GET", path, headers={"Accept": "application/json"})
+            connection.request("GET", path, headers={"Accept": "application/json", **_proof()})
             answer = connection.getresponse()
             found = json.loads(answer.read())
         finally:
             connection.close()
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error
+    if answer.status in {401, 403} and isinstance(found, dict):
+        fix = f"set {API_KEY} to a key that may: penstock access create NAME --role viewer"
+        raise NodeUnreachable(url, str(found.get("detail") or f"it answered {answer.status}"), fix)
     if answer.status not in statuses or not isinstance(found, dict):
         raise NodeUnreachable(url, f"it answered {answer.status}", "if it is a node, its log says why")
     return found
+
+
+def _proof() -> dict[str, str]:
+    key = os.environ.get(API_KEY)
+    return {"Authorization": f"Bearer {key}"} if key else {}

@@ -22,6 +22,7 @@ class Entry:
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "access": Entry("penstock.cli.access:access", "Let programs in: make, list and revoke API keys."),
     "audit": Entry("penstock.cli.audit:audit", "Show who did what to jobs, lanes and pools, and why."),
     "bulk": Entry("penstock.cli.operations:bulk", "Cancel, skip, hold or retry all that a filter finds."),
     "check": Entry(
@@ -54,6 +55,7 @@ COMMANDS: Mapping[str, Entry] = {
     "router": Entry("penstock.cli.router:router", "Bring queued messages to their processing endpoint."),
     "serve": Entry("penstock.cli.serve:serve", "Dispatch jobs: one node of as many as you like."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
+    "users": Entry("penstock.cli.users:users", "Let people in: add, change and remove users."),
     "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),
 }
 

@@ -30,6 +30,7 @@ SINK_KINDS: Final = (
 Scalar = str | int | float | bool
 Plain = Scalar | tuple[str, ...] | None
 _SECRET: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
+_HOST: Final = re.compile(r"(?!.*\.\.)[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _PASSWORD_IN_URL: Final = re.compile(r"(?<=://)([^/?#@:\s]*):[^/?#@\s]*@")
 
 
@@ -48,6 +49,8 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "store": Key("text", "sqlite:///penstock.db", "The database; or postgresql://user@host/database."),
         "host": Key("text", "127.0.0.1", "The address the API and the UI listen on."),
         "port": Key("port", 7070, "The port the API and the UI listen on."),
+        "login": Key("bool", default=False, about="Whoever asks must log in or show an API key."),
+        "hosts": Key("names", (), "Names the node goes by, beside loopback ones and IP addresses."),
         "metrics_port": Key("port", None, "A port of its own for /metrics; unset: with the API."),
         "log_level": Key("word", "info", "What is logged.", ("debug", "info", "warning", "error")),
         "log_format": Key("word", "console", "How it is logged.", ("console", "json")),
@@ -92,7 +95,7 @@ def from_text(kind: str, text: str) -> object:
         return {"true": True, "false": False}.get(text, text)
     if kind in {"int", "port"}:
         return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
-    if kind in {"texts", "networks"}:
+    if kind in {"texts", "networks", "names"}:
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
 
@@ -153,6 +156,15 @@ def _networks(_: Key, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _names(_: Key, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TypeError('write a list of names, like ["penstock.example.com"]')
+    for item in value:
+        if not _HOST.fullmatch(item):
+            raise ValueError(f"{item!r} is no name of a host: write it without https:// and without a port")
+    return tuple(value)
+
+
 _CHECKS: Final[Mapping[str, Callable[[Key, object], Plain]]] = {
     "text": _optional_text,
     "word": _word,
@@ -161,6 +173,7 @@ _CHECKS: Final[Mapping[str, Callable[[Key, object], Plain]]] = {
     "duration": _duration,
     "texts": _texts,
     "networks": _networks,
+    "names": _names,
 }
 
 

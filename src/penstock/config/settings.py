@@ -13,7 +13,8 @@ from penstock.domain.names import near
 from penstock.errors import InvalidConfig, InvalidSetting
 
 PREFIX: Final = "PENSTOCK_"
-_OTHERS: Final = frozenset({files.VARIABLE})
+API_KEY: Final = "PENSTOCK_API_KEY"  # what commands show a node that wants to know who is asking
+_OTHERS: Final = frozenset({files.VARIABLE, API_KEY})
 DEFAULT: Final = "default"
 
 

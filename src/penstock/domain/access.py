@@ -4,11 +4,18 @@ A scope is what a request needs, a role is a name for the scopes that people usu
 bound to a tenant sees and enqueues that tenant's jobs only, whatever his scopes are.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from penstock.errors import InvalidSetting
+
+PREFIX: Final = "pk_"
+BYTES: Final = 32
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,62}")
 
 
 class Scope(StrEnum):
@@ -76,3 +83,27 @@ def spelled(scopes: Iterable[Scope]) -> str:
     """Return scopes as they are kept: names in their own order, with a comma between."""
     chosen = frozenset(scopes)
     return ",".join(scope for scope in Scope if scope in chosen)
+
+
+def new_key(entropy: Callable[[int], bytes]) -> str:
+    """Return a new API key: 256 random bits, and a beginning by which a leaked one is found."""
+    return PREFIX + new_token(entropy)
+
+
+def new_token(entropy: Callable[[int], bytes]) -> str:
+    """Return 256 random bits as text."""
+    return urlsafe_b64encode(entropy(BYTES)).rstrip(b"=").decode()
+
+
+def hashed(token: str) -> str:
+    """Return what is kept of a key or a session. It has 256 random bits, so a plain hash is enough."""
+    return sha256(token.encode(errors="replace")).hexdigest()
+
+
+def check_label(name: str) -> str:
+    """Return the name of a key or a user, or raise InvalidSetting."""
+    if not _NAME.fullmatch(name):
+        raise InvalidSetting(
+            "name", f"{name!r} is none: letters, digits and _ . @ + - after the first, 63 at most"
+        )
+    return name

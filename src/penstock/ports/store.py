@@ -24,6 +24,7 @@ from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
+from penstock.ports.access import Access
 from penstock.ports.flow import Flow
 from penstock.ports.insight import Insight
 from penstock.ports.operations import Operations
@@ -131,7 +132,7 @@ class Tick:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-class Store(Flow, Insight, Operations, Queue, Secrets, VitalSigns, Protocol):
+class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Protocol):
     """A database of jobs; flow.py, insight.py and their neighbours describe parts of it."""
 
     # -- schema and clock

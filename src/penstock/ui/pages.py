@@ -1,6 +1,7 @@
 """All screens together, and what a browser is shown when something goes wrong."""
 
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from typing import Final
 
 from litestar import Response
@@ -34,6 +35,8 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[H
             return answer(request, error)
         problem = problem_of(error) if isinstance(error, PenstockError) else error
         status = problem.status if isinstance(problem, Problem) else getattr(error, "status_code", 500)
+        if status == HTTPStatus.SEE_OTHER:  # to the login
+            return answer(request, error)
         if status >= 500:
             answer(request, error)  # which logs it
         facts = {

@@ -14,7 +14,8 @@ from litestar.response import Redirect
 
 from penstock import __version__
 from penstock.api.desk import Desk
-from penstock.api.scopes import unknown_caller, who_of
+from penstock.api.problems import unknown_caller
+from penstock.api.scopes import csrf_of, who_of
 from penstock.client import Client
 from penstock.domain.access import LOCAL, Scope
 from penstock.errors import PenstockError
@@ -92,6 +93,7 @@ class Site:
                 "note": _read(note),
                 "host": request.headers.get("host", ""),
                 "actor": who(request),
+                "csrf": csrf_of(request),
                 "may": {scope.value: may(request, scope) for scope in Scope},
                 **facts,
             }

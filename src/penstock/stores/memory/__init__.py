@@ -17,6 +17,7 @@ to a row is `domain/settlement.py`, order is `domain/ordering.py`; here rows are
     listing.py      pages of jobs and of the audit log
     queue.py        the embedded broker
     secrets.py      keys that nodes share
+    access.py       API keys, users, sessions
     retiring.py     what is old enough goes
     store.py        the port: lock, clock, delegation, nodes, terms
 """

@@ -29,6 +29,7 @@ from penstock.stores.memory import (
     reading,
     retiring,
 )
+from penstock.stores.memory.access import AccessPart
 from penstock.stores.memory.flow import FlowPart
 from penstock.stores.memory.insight import InsightPart
 from penstock.stores.memory.operations import OperationsPart
@@ -38,7 +39,7 @@ from penstock.stores.memory.tables import Tables
 from penstock.stores.memory.vitals import VitalsPart
 
 
-class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, VitalsPart):
+class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, AccessPart, VitalsPart):
     """Jobs in this process's memory; gone when it ends.
 
     `clock` gives the store's time, `ids` the ids of jobs that come without one, `entropy` random bytes.

@@ -19,6 +19,7 @@ from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import LIVE, JobState, Verb
+from penstock.ports.access import ApiKey, User
 from penstock.ports.secrets import Secret
 from penstock.ports.store import Tick
 from penstock.stores.memory.wakeups import MemoryWakeups
@@ -130,6 +131,9 @@ class Tables:
     secrets: list[Secret] = field(default_factory=list)
     operations: dict[str, Operation] = field(default_factory=dict)
     operation_jobs: dict[str, set[Meant]] = field(default_factory=dict)
+    api_keys: dict[str, ApiKey] = field(default_factory=dict)  # by hash
+    users: dict[str, User] = field(default_factory=dict)
+    sessions: dict[str, tuple[str, datetime, datetime]] = field(default_factory=dict)  # user, begun, seen
     queue: dict[int, Queued] = field(default_factory=dict)
     queue_dedups: dict[tuple[str, str], datetime] = field(default_factory=dict)
     ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=TICKS_KEPT))

@@ -44,6 +44,7 @@ from penstock.stores.sql import (
     settle,
     verbs,
 )
+from penstock.stores.sql.access import AccessPart
 from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.hotpath import HotPath, LaneRow
@@ -61,7 +62,7 @@ RENEW = """
 
 
 @dataclass(slots=True)
-class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, VitalsPart):
+class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, AccessPart, VitalsPart):
     """Jobs in a SQL database."""
 
     db: Database

@@ -1,5 +1,6 @@
 """All topics as one class."""
 
+from penstock.testing.store_suite.access import AccessTests
 from penstock.testing.store_suite.blocking import BlockingTests
 from penstock.testing.store_suite.claims import ClaimTests
 from penstock.testing.store_suite.confirming import ConfirmTests
@@ -91,5 +92,6 @@ class StoreSuite(
     QueueRaceTests,
     SecretTests,
     VitalsTests,
+    AccessTests,
 ):
     """Subclass it as `Test…` and give it a fixture `store`: fresh, migrated."""

@@ -1,0 +1,107 @@
+"""People log in with name and password, and out again.
+
+A wrong password and an unknown name are answered with the same words after the same work. A new session gets
+a new cookie, which no script can read and no other site can send; a session that came with the request ends.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from litestar.datastructures import Cookie
+
+from penstock.api.callers import COOKIE, LONGEST, SECURE_COOKIE, Callers
+from penstock.api.failures import Failures
+from penstock.api.problems import Problem
+from penstock.domain.access import hashed, new_token
+from penstock.domain.passwords import NOBODY, fits
+from penstock.ports.clock import Clock
+from penstock.ports.executor import Executor
+from penstock.ports.store import Store
+
+PER_NAME: Final = 10
+PER_ADDRESS: Final = 30
+WITHIN_S: Final = 300.0
+AT_ONCE: Final = 2  # each takes 32 MiB while it is at work
+MOST_WAITING: Final = 20
+_LOG: Final = logging.getLogger("penstock.access")
+
+
+class Proof(NamedTuple):
+    """What somebody gave at the door."""
+
+    name: str
+    password: str
+
+
+class Door:
+    """Where people come in."""
+
+    def __init__(
+        self,
+        store: Store,
+        callers: Callers,
+        *,
+        executor: Executor,
+        clock: Clock,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._store, self._callers, self._executor, self._entropy = store, callers, executor, entropy
+        self._names = Failures(PER_NAME, WITHIN_S, clock.monotonic)
+        self._addresses = Failures(PER_ADDRESS, WITHIN_S, clock.monotonic)
+        self._work = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+
+    async def log_in(self, proof: Proof, *, address: str, before: str | None = None) -> str | None:
+        """Return the token of a new session; None = name or password are wrong. Raise Problem."""
+        name = proof.name[:100]
+        self._names.check(name)
+        self._addresses.check(address)
+        if not await self._fits(proof):
+            self._names.note(name)
+            self._addresses.note(address)
+            _LOG.warning("log-in of %r from %s failed", name, address)
+            return None
+        self._names.forget(name)
+        token = new_token(self._entropy)
+        await self._executor.run(lambda: self._store.open_session(hashed(token), name, most=LONGEST))
+        if before is not None:
+            await self.log_out(before)
+        _LOG.info("%s logged in from %s", name, address)
+        return token
+
+    async def log_out(self, session: str) -> None:
+        """End a session, on every node."""
+        await self._executor.run(lambda: self._store.close_session(hashed(session)))
+        self._callers.forget(session)
+
+    async def _fits(self, proof: Proof) -> bool:
+        if self._waiting >= MOST_WAITING:
+            hint = "wait a moment and try again"
+            raise Problem(429, "too-many-failures", "very many log in at once", hint=hint)
+        self._waiting += 1
+        try:
+            async with self._work:
+                return await self._executor.run(lambda: self._compared(proof))
+        finally:
+            self._waiting -= 1
+
+    def _compared(self, proof: Proof) -> bool:
+        user = self._store.user(proof.name) if proof.name.isprintable() else None
+        right = fits(proof.password, NOBODY if user is None else user.password)
+        return right and user is not None
+
+
+def set_cookie(token: str, *, secure: bool) -> Cookie:
+    """Return the cookie of a new session."""
+    age = int(LONGEST.total_seconds())
+    key = SECURE_COOKIE if secure else COOKIE
+    return Cookie(key, value=token, max_age=age, httponly=True, samesite="lax", secure=secure)
+
+
+def drop_cookies() -> list[Cookie]:
+    """Return the cookies that make a browser forget."""
+    pairs = ((COOKIE, False), (SECURE_COOKIE, True))
+    return [Cookie(k, value="", max_age=0, httponly=True, samesite="lax", secure=s) for k, s in pairs]

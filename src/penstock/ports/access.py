@@ -1,0 +1,129 @@
+"""Who may come in: API keys for programs, users and their sessions for people. A part of `Store`.
+
+Of a key and of a session only a hash is kept, of a password only what scrypt makes of it. Every change is
+audited with whoever made it. What is no longer valid is still found: whoever asks is told why.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from penstock.domain.access import Scope
+
+
+class ApiKey(NamedTuple):
+    """A key of a program, without the key."""
+
+    id: str
+    name: str
+    scopes: frozenset[Scope]
+    tenant: str | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    used_at: datetime | None = None
+
+    def problem(self, now: datetime) -> str | None:
+        """Return why it lets nobody in; None = it does."""
+        if self.revoked_at is not None:
+            return "was revoked"
+        if self.expires_at is not None and self.expires_at <= now:
+            return "has expired"
+        return None
+
+
+class NewKey(NamedTuple):
+    """A key to be kept; `hash` is the SHA-256 of the key itself, in hex."""
+
+    id: str
+    name: str
+    hash: str
+    scopes: frozenset[Scope]
+    tenant: str | None = None
+    lasts: timedelta | None = None
+
+
+class User(NamedTuple):
+    """Somebody who logs in; `password` is what scrypt made of it."""
+
+    name: str
+    password: str
+    scopes: frozenset[Scope]
+    tenant: str | None
+    created_at: datetime
+    seen_at: datetime | None = None
+
+    def __repr__(self) -> str:
+        return f"User({self.name!r}, '***')"
+
+
+class Session(NamedTuple):
+    """A log-in; `now` is the store's time when it was looked at."""
+
+    user: User
+    created_at: datetime
+    seen_at: datetime
+    now: datetime
+
+
+class KnownKey(NamedTuple):
+    """A key that was shown; `now` is the store's time when it was looked at."""
+
+    key: ApiKey
+    now: datetime
+
+
+class Access(Protocol):
+    """API keys, users, sessions."""
+
+    def add_key(self, key: NewKey, *, actor: str) -> ApiKey:
+        """Keep a new key; audited. Raise InvalidSetting when a valid one has that name."""
+
+    def api_keys(self) -> list[ApiKey]:
+        """Return every key, the newest first, a thousand at most."""
+
+    def known_key(self, hash: str) -> KnownKey | None:  # noqa: A002
+        """Return the key of that hash, valid or not; None = there is none."""
+
+    def revoke_key(self, name: str, *, actor: str, reason: str) -> ApiKey:
+        """Let a key, named or by its id, open nothing from now on; audited. Raise NotFound."""
+
+    def key_used(self, id: str) -> None:  # noqa: A002
+        """Note that a key was used."""
+
+    def put_user(
+        self,
+        name: str,
+        *,
+        password: str | None,
+        scopes: Iterable[Scope] | None,
+        tenant: str | None,
+        actor: str,
+    ) -> User:
+        """Add a user, or change one and end his sessions; audited, without the password.
+
+        None leaves password or scopes as they are; NotFound when there is nobody to leave them of. The
+        tenant is set as it is given.
+        """
+
+    def users(self) -> list[User]:
+        """Return every user by name."""
+
+    def user(self, name: str) -> User | None:
+        """Return one user."""
+
+    def remove_user(self, name: str, *, actor: str, reason: str) -> None:
+        """Remove a user and end his sessions; audited. Raise NotFound."""
+
+    def open_session(self, hash: str, user: str, *, most: timedelta) -> None:  # noqa: A002
+        """Begin a session; audited. Sessions begun longer ago than `most` are forgotten."""
+
+    def session(self, hash: str) -> Session | None:  # noqa: A002
+        """Return a session and its user; None = there is none."""
+
+    def session_used(self, hash: str) -> None:  # noqa: A002
+        """Note that a session was used."""
+
+    def close_session(self, hash: str) -> None:  # noqa: A002
+        """End a session; one that is over already is no mistake."""

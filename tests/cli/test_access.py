@@ -1,0 +1,89 @@
+"""`penstock access` and `penstock users`: who may come in."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from penstock.domain.access import ROLES, hashed
+from penstock.domain.passwords import fits
+from penstock.stores.connect import connect
+from tests.cli.conftest import Run, RunJson
+
+PASSWORD = "several words together"  # noqa: S105
+
+
+def test_a_key_is_shown_once(ready: Run, read: RunJson, tmp_path: Path) -> None:
+    made = ready("access", "create", "ci", "--scope", "enqueue", "--expires", "90d", "--tenant", "acme")
+    key = made.stdout.strip()
+    [listed] = read("access", "list")["keys"]
+
+    assert key.startswith("pk_")
+    assert "is not shown again" in made.stderr
+    assert (listed["name"], listed["scopes"], listed["tenant"]) == ("ci", ["enqueue"], "acme")
+    assert listed["expires_at"] is not None
+    assert key not in ready("access", "list").stdout + json.dumps(listed)
+    with closing(connect(f"sqlite:///{tmp_path}/penstock.db")) as store:
+        known = store.known_key(hashed(key))
+    assert known is not None
+    assert known.key.created_by.startswith("cli:")
+
+
+def test_a_key_is_revoked_and_its_name_free_again(ready: Run, read: RunJson) -> None:
+    read("access", "create", "ci", "--role", "operator")
+    ready("access", "create", "ci", "--role", "viewer", code=1)
+    revoked = read("access", "revoke", "ci", "--reason", "left", "--yes")
+
+    assert revoked["valid"] is False
+    ready("access", "create", "ci", "--role", "viewer")
+    assert len(read("access", "list")["keys"]) == 1
+    assert len(read("access", "list", "--all")["keys"]) == 2
+    ready("access", "revoke", "gone", "--reason", "x", "--yes", code=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        (["ci"], "--role operator, or --scope enqueue", 2),
+        (["ci", "--scope", "root"], "'root' is not one of", 2),
+        (["a b", "--role", "viewer"], "name", 1),
+        (["ci", "--role", "viewer", "--expires", "20000d"], "ten years", 1),
+        (["ci", "--role", "viewer", "--tenant", ""], "tenant", 1),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_refused(ready: Run, arguments: list[str], said: str, code: int) -> None:
+    refused = ready("access", "create", *arguments, code=code)
+
+    assert said in refused.stderr
+    assert ready("access", "list").stdout == ""
+
+
+def test_people_are_added_changed_and_removed(ready: Run, read: RunJson, tmp_path: Path) -> None:
+    ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=f"{PASSWORD}\n")
+    again = ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=PASSWORD, code=1)
+    assert "penstock users set ada" in again.stderr
+    ready("users", "set", "ada", "--role", "operator", "--tenant", "acme")
+    ready("users", "password", "ada", "--password-stdin", stdin="another sentence\n")
+    with closing(connect(f"sqlite:///{tmp_path}/penstock.db")) as store:
+        ada = store.user("ada")
+    [listed] = read("users", "list")["users"]
+
+    assert ada is not None
+    assert fits("another sentence", ada.password)
+    assert (ada.scopes, ada.tenant) == (ROLES["operator"], "acme")
+    assert listed["role"] == "operator"
+    assert "scrypt" not in json.dumps(listed) + ready("users", "list").stdout
+    assert read("users", "set", "ada", "--no-tenant")["tenant"] is None
+    assert read("users", "remove", "ada", "--reason", "left", "--yes")["removed"]
+    for command in (["set", "ada"], ["password", "ada", "--password-stdin"]):
+        ready("users", *command, stdin=PASSWORD, code=3)
+
+
+def test_a_bad_password_is_refused(ready: Run) -> None:
+    short = ready("users", "add", "ada", "--role", "admin", "--password-stdin", stdin="short\n", code=1)
+    nobody = ready("users", "add", "ada", "--role", "admin", stdin="", code=2)
+
+    assert "from 10 to 200 characters" in short.stderr
+    assert "--password-stdin" in nobody.stderr
+    ready("users", "add", "ada", code=2)

@@ -1,0 +1,210 @@
+"""People log in: cookies, sessions, CSRF, guessing."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penstock import Client
+from penstock.api.callers import IDLE, LONGEST
+from penstock.api.login import PER_NAME
+from penstock.domain.access import hashed
+from penstock.domain.ulid import Ulids
+from penstock.stores.memory import MemoryStore
+from penstock.ui.login import own_path
+from tests.api.node import Http, served
+from tests.client.conftest import put_lane
+from tests.security.conftest import PASSWORD, log_in, make_user
+
+HTML = {"Accept": "text/html,*/*"}
+JOB = {"lane": "orders"}
+
+
+def test_a_page_leads_to_the_login_and_back(locked: Http) -> None:
+    answer = locked.get("/", headers=HTML)
+
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login?next=%2F"
+    assert 'name="password"' in locked.get("/login?next=%2Fjobs%3Fq%3D1").text
+    assert 'value="/jobs?q=1"' in locked.get("/login?next=%2Fjobs%3Fq%3D1").text
+    assert locked.get("/").status_code == 401  # a program is told so
+    assert locked.get("/", headers=HTML | {"Sec-Fetch-Mode": "cors"}).status_code == 401
+
+
+def test_a_session_is_a_cookie_that_no_script_reads(locked: Http) -> None:
+    answer = locked.request(
+        "POST",
+        "/login",
+        data={"name": "ada", "password": PASSWORD, "next": "/jobs"},
+        headers={"Origin": locked.node.url},
+    )
+    cookie = answer.headers["set-cookie"]
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
+    assert re.match(r"penstock_session=[A-Za-z0-9_-]{43};", cookie)
+    assert {"HttpOnly", "SameSite=lax", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert answer.headers["cache-control"] == "no-store"
+    assert locked.get("/api/jobs", headers={"Cookie": cookie.partition(";")[0]}).status_code == 200
+
+
+def test_over_https_the_cookie_is_for_https_only(sqlite_url: str) -> None:
+    with Client(sqlite_url) as client, served(client, login=True, hosts=["penstock.example"]) as http:
+        make_user(client.store)
+        answer = http.request(
+            "POST",
+            "/login",
+            data={"name": "ada", "password": PASSWORD},
+            headers={"Host": "penstock.example", "Origin": "https://penstock.example"},
+        )
+    cookie = answer.headers["set-cookie"]
+
+    assert cookie.startswith("__Host-penstock_session=")
+    assert "; Secure" in cookie
+    assert "Domain" not in cookie
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [("ada", "wrong"), ("nobody", PASSWORD), ("", ""), ("ada\x00", PASSWORD), ("' OR 1=1 --", "x" * 5000)],
+)
+def test_what_is_wrong_is_not_told(sqlite_url: str, name: str, password: str) -> None:
+    with Client(sqlite_url) as client, served(client, login=True) as http:
+        make_user(client.store)
+        answers = [
+            http.request("POST", "/login", data={"name": n, "password": p}, headers={"Origin": http.node.url})
+            for n, p in ((name, password), ("ada", "also wrong"))
+        ]
+
+    assert [answer.status_code for answer in answers] == [401, 401]
+    assert answers[0].text == answers[1].text
+    assert "set-cookie" not in answers[0].headers
+
+
+def test_guessing_has_to_wait(sqlite_url: str) -> None:
+    with Client(sqlite_url) as client, served(client, login=True) as http:
+        make_user(client.store)
+        make_user(client.store, "bob")
+        origin = {"Origin": http.node.url}
+        for _ in range(PER_NAME):
+            wrong = http.request("POST", "/login", data={"name": "ada", "password": "x"}, headers=origin)
+            assert wrong.status_code == 401
+        right = http.request("POST", "/login", data={"name": "ada", "password": PASSWORD}, headers=origin)
+
+        assert right.status_code == 429
+        assert int(right.headers["retry-after"]) > 0
+        assert log_in(http, "bob")
+
+
+def test_a_log_in_gives_a_new_session_and_ends_the_one_before(locked: Http) -> None:
+    """Fixation: a cookie that somebody planted is worth nothing afterwards."""
+    planted = {"Cookie": "penstock_session=planted"}
+    first = log_in(locked)
+    assert first != planted
+    answer = locked.request(
+        "POST",
+        "/login",
+        data={"name": "ada", "password": PASSWORD},
+        headers={"Origin": locked.node.url, **first},
+    )
+    second = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+    assert second != first
+    assert locked.get("/api/jobs", headers=first).status_code == 401
+    assert locked.get("/api/jobs", headers=planted).status_code == 401
+    assert locked.get("/api/jobs", headers=second).status_code == 200
+
+
+def test_logging_out_ends_the_session_everywhere(locked: Http) -> None:
+    session = log_in(locked)
+    answer = locked.request("POST", "/logout", headers={"Origin": locked.node.url, **session})
+
+    assert answer.status_code == 303
+    assert "Max-Age=0" in answer.headers["set-cookie"]
+    assert locked.get("/api/jobs", headers=session).status_code == 401
+    assert locked.node.client.store.session(hashed(session["Cookie"].partition("=")[2])) is None
+
+
+@pytest.mark.parametrize(("idle", "total"), [(IDLE, timedelta(0)), (IDLE / 2, LONGEST)])
+def test_a_session_ends_by_itself(idle: timedelta, total: timedelta) -> None:
+    """After a while without use, and after a longer one in any case."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    clock = [now]
+    store = MemoryStore(clock=lambda: clock[0], ids=Ulids(lambda: 0, bytes))
+    put_lane(store)
+    with Client(store) as client, served(client, login=True) as http:
+        make_user(store)
+        session = log_in(http)
+        token = hashed(session["Cookie"].partition("=")[2])
+        while clock[0] - now < total:
+            clock[0] += idle
+            store.session_used(token)
+        clock[0] += timedelta(seconds=1) if total else idle
+        assert http.get("/api/jobs", headers=session).status_code == (200 if not total else 401)
+        clock[0] += idle + timedelta(seconds=1)
+        http.node.callers.forget(session["Cookie"].partition("=")[2])
+        assert http.get("/api/jobs", headers=session).status_code == 401
+
+
+def csrf_of(session: dict[str, str]) -> str:
+    from penstock.api.callers import Caller  # noqa: PLC0415
+
+    return Caller(None, session["Cookie"].partition("=")[2]).csrf
+
+
+def test_what_changes_something_needs_the_token_of_the_page(locked: Http) -> None:
+    session = log_in(locked)
+    token = {"X-CSRF-Token": csrf_of(session)}
+
+    for wrong in ({}, {"X-CSRF-Token": ""}, {"X-CSRF-Token": "0" * 64}, {"X-CSRF-Token": "é".encode()}):
+        refused = locked.post("/api/jobs", JOB, headers=session | wrong)
+        assert refused.status_code == 403
+        assert refused.json()["type"] == "urn:penstock:problem:wrong-csrf-token"
+    assert locked.post("/api/jobs", JOB, headers=session | token).status_code == 201
+    other = log_in(locked)
+    assert locked.post("/api/jobs", JOB, headers=other | token).status_code == 403
+    assert (
+        locked.post(
+            "/api/jobs", JOB, headers=session | token | {"Origin": "https://evil.example"}
+        ).status_code
+        == 403
+    )
+
+
+def test_the_audit_names_the_user(locked: Http) -> None:
+    log_in(locked)
+
+    last = locked.node.client.store.audit_log().entries[0]
+    assert (last.action, last.actor) == ("user.login", "user:ada")
+
+
+def test_a_changed_password_ends_sessions(locked: Http) -> None:
+    store = locked.node.client.store
+    make_user(store, "eve", "viewer")
+    session = log_in(locked, "eve")
+    assert locked.get("/api/jobs", headers=session).status_code == 200
+    make_user(store, "eve", "viewer")
+    locked.node.callers.forget(session["Cookie"].partition("=")[2])
+
+    assert locked.get("/api/jobs", headers=session).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "goes"),
+    [
+        ("/jobs?q=a", "/jobs?q=a"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/a\r\nSet-Cookie: x=y", "/"),
+        ("", "/"),
+        ("/" + "a" * 3000, "/"),
+    ],
+)
+def test_a_log_in_leads_to_a_page_of_ours(path: str, goes: str) -> None:
+    assert own_path(path) == goes
+
+
+def test_what_is_open_stays_open(locked: Http) -> None:
+    for path in ("/health/live", "/health/ready", "/login", "/login/style.css", "/login/icon.svg"):
+        assert locked.get(path).status_code == 200
+        assert locked.get(path, headers={"Authorization": "Bearer pk_wrong"}).status_code == 200
