@@ -121,7 +121,7 @@ class App:
                 _LOG.warning("store: %s", worry)
             await self._serve(sock, store, executor, api_threads)
         finally:
-            for close in (executor.close, api_threads.close, store.close, last_spans):
+            for close in (sock.close, executor.close, api_threads.close, store.close, last_spans):
                 close()
         if self._broken is not None:
             raise self._broken

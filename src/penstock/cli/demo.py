@@ -1,6 +1,6 @@
 """`penstock dev --demo`: believable traffic, and somebody to receive it.
 
-orders     strict order per customer; one customer's order is refused, and his group waits for an operator
+orders     strict order per customer; now and then one is refused, and those behind it wait for an operator
 payments   a herd due at the next full minute, drained at the lane's rate
 sms        a provider that fails now and then, and asks to slow down
 """
@@ -27,6 +27,7 @@ CUSTOMERS: Final = ("acme", "birch", "corvus", "delta", "ember", "fjord", "gale"
 BLOCKED: Final = "acme"
 HERD: Final = 300
 MOST_WAITING: Final = 5_000
+RECALLS_EVERY: Final = 3_000  # orders, about ten minutes
 TICK_S: Final = 0.5
 
 
@@ -106,6 +107,7 @@ class Traffic:
     rng: Random
     now: Callable[[], datetime]
     _orders: int = 0
+    _recalled_after: int = 20
     _herd_at: datetime = field(default=datetime.min.replace(tzinfo=UTC))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -128,7 +130,9 @@ class Traffic:
     def _order(self) -> dict[str, Any]:
         self._orders += 1
         customer = self.rng.choice(CUSTOMERS)
-        refused = customer == BLOCKED and self._orders > 20
+        refused = customer == BLOCKED and self._orders > self._recalled_after
+        if refused:
+            self._recalled_after = self._orders + RECALLS_EVERY
         sku = "recalled" if refused else self.rng.choice(("lamp", "chair", "desk"))
         payload = {"order": self._orders, "customer": customer, "sku": sku}
         return {"lane": "orders", "group": customer, "tenant": customer, "payload": payload}
