@@ -7,6 +7,7 @@ missing=()
 [[ -x /usr/lib/postgresql/15/bin/initdb ]] || missing+=(postgresql-15)
 [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]] || missing+=(rabbitmq-server)
 [[ -d /usr/share/activemq/lib ]] && command -v java >/dev/null || missing+=(activemq default-jre-headless)
+command -v chromium >/dev/null || missing+=(chromium)
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
 if [[ ${#missing[@]} -eq 0 ]]; then
     exit 0

@@ -133,6 +133,7 @@ export function live(refreshed) {
     if (/** @type {HTMLElement} */ (event.target).id === "fresh") location.reload();
   });
   listen(refreshed);
+  show();
   setInterval(() => {
     show();
     const seconds = pace();

@@ -1,0 +1,85 @@
+"""Chromium, driven by Playwright, with an ear for everything that it complains about."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.servers import missing
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+AXE = Path(__file__).parent / "vendor" / "axe-4.14.0.min.js"
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start the machine's Chromium, or skip with the reason."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        missing("there is no chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def tab(
+    browser: Browser,
+    base: str,
+    *,
+    width: int = 1280,
+    theme: str = "light",
+    complaints: list[str] | None = None,
+) -> Iterator[Page]:
+    """Open a tab in a profile of its own; at the end nothing may have been complained about."""
+    heard: list[str] = [] if complaints is None else complaints
+    context = browser.new_context(
+        base_url=base,
+        viewport={"width": width, "height": 844},
+        color_scheme=theme,  # type: ignore[arg-type]
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+
+    def noted(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not message.location.get("url", "").endswith(
+            "/api/events"
+        ):
+            heard.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    page.on("console", noted)
+    page.on("pageerror", lambda error: heard.append(f"script: {error}"))
+    try:
+        yield page
+    finally:
+        context.close()
+    if complaints is None:
+        assert heard == [], heard
+
+
+def serious(page: Page, *, only: str | None = None) -> list[str]:
+    """Return what axe-core finds that keeps people out; `only` one of its rules is asked."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))  # not as a script of the page: its CSP forbids that
+    found = page.evaluate(
+        "async only => (await axe.run(document, {resultTypes: ['violations'],"
+        " ...(only ? {runOnly: [only]} : {})})).violations"
+        ".filter(v => ['serious', 'critical'].includes(v.impact))"
+        ".map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target.join(' ')).join(' | '))",
+        only,
+    )
+    return [str(each) for each in found]
+
+
+def overflows(page: Page) -> bool:
+    """Say whether the page is wider than the window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))

@@ -1,0 +1,215 @@
+"""Every screen in a real browser: it shows what there is, fits, and keeps nobody out."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from penstock.ports.store import Ask
+from tests.ui.browsing import overflows, serious, tab
+from tests.ui.conftest import Seeded
+from tests.ui.seed import MARKUP
+
+SCREENS = {
+    "/": ("Overview", "Dead letters"),
+    "/lanes": ("Lanes", "https://shop.example/hook"),
+    "/lanes/orders": ("orders", "max_in_flight"),
+    "/lanes/new": ("New lane", "Target URL"),
+    "/jobs": ("Jobs", "pending"),
+    "/jobs?q=state:dead": ("Jobs", "sku is recalled"),
+    "/jobs/new": ("New job", "Payload"),
+    "/jobs/{dead}": ("{dead}", "HTTP 422"),
+    "/jobs/{edited}": ("{edited}", "version 1"),
+    "/jobs/{dead}/edit": ("Edit and retry", "ann@example"),
+    "/groups": ("Groups", "blocked"),
+    "/dead": ("Dead letters", "HTTP N: sku is recalled"),
+    "/pools": ("Pools and targets", "https://mail.example"),
+    "/bulk?verb=retry&q=lane:mail": ("Replay all that match", "12"),
+    "/operations": ("Bulk operations", "No bulk operation yet"),
+    "/nodes": ("Nodes", "host-b:12"),
+    "/history": ("History", "succeeded"),
+    "/audit": ("Audit", "their API is down"),
+}
+
+LEGIBLE = ("/", "/lanes/orders", "/jobs/{dead}", "/groups", "/audit")
+
+
+def opened(page: Page, seeded: Seeded, path: str) -> None:
+    answer = page.goto(path.format(**seeded.ids))
+    assert answer is not None
+    assert answer.status == 200
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+
+def test_every_screen_shows_what_there_is_and_keeps_nobody_out(browser: Browser, seeded: Seeded) -> None:
+    faults: dict[str, list[str]] = {}
+    with tab(browser, seeded.url) as page:
+        for path, says in SCREENS.items():
+            title, text = (each.format(**seeded.ids) for each in says)
+            opened(page, seeded, path)
+            expect(page.locator("h1")).to_contain_text(title)
+            expect(page.locator("main")).to_contain_text(text)
+            faults[path] = serious(page) + (["too wide"] if overflows(page) else [])
+
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_everything_fits_on_a_phone_and_is_legible_in_the_dark(browser: Browser, seeded: Seeded) -> None:
+    faults: dict[str, list[str]] = {}
+    with tab(browser, seeded.url, width=390, theme="dark") as page:
+        for path in SCREENS:
+            opened(page, seeded, path)
+            faults[path] = ["too wide"] if overflows(page) else []
+            faults[path] += serious(page, only="color-contrast") if path in LEGIBLE else []
+
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_what_callers_wrote_stays_text(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        for path in ("/", "/groups", "/jobs?q=lane:orders", "/jobs/{blocker}", "/dead", "/lanes/orders"):
+            opened(page, seeded, path)
+            expect(page.locator("main")).to_contain_text(MARKUP)
+            assert page.locator("img").count() == 0
+
+
+def test_a_job_says_why_it_waits_and_what_can_be_done(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/groups")
+        page.get_by_role("row", name=re.compile("blocked")).get_by_role(
+            "link", name=seeded.ids["blocker"]
+        ).click()
+
+        expect(page.locator(".why-box")).to_contain_text("retry, skip or cancel it")
+        page.get_by_role("link", name=MARKUP).first.click()
+        expect(page.get_by_role("row", name=re.compile("blocked"))).to_contain_text("3")
+
+
+def test_a_change_appears_without_a_reload_and_rows_do_not_jump(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs?q=lane:orders%20state:pending")
+        page.evaluate("window.untouched = true")
+        rows = page.locator("tbody tr")
+        before = rows.count()
+        seeded.client.enqueue("orders", {"n": 1}, group="late")
+
+        expect(page.locator("#fresh")).to_have_text("1 new – show")  # noqa: RUF001
+        assert rows.count() == before
+        assert page.evaluate("window.untouched")
+        page.locator("#fresh").click()
+        expect(rows).to_have_count(before + 1)
+
+
+def test_the_overview_counts_on_by_itself(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/")
+        page.evaluate("window.untouched = true")
+        job = seeded.client.enqueue("pay", {"amount": 5}).id
+        row = page.locator("#lane-pay [data-name=Dead]")
+        expect(row).to_have_text("0")
+        seeded.client.store.claim(Ask(lane="pay", node=1))
+        seeded.client.report(job, 1, "failed", error="no", retryable=False)
+        seeded.client.store.fold_counts()
+
+        expect(row).to_have_text("1")
+        assert page.evaluate("window.untouched")
+
+
+def test_the_filter_survives_reload_and_the_way_back(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs")
+        page.locator("#q").fill("lane:mail state:dead")
+        page.locator("#q").press("Enter")
+        page.wait_for_url("**/jobs?q=lane*")
+        expect(page.locator("tbody tr")).to_have_count(12)
+        page.reload()
+        expect(page.locator("#q")).to_have_value("lane:mail state:dead")
+        page.locator("tbody tr a").first.click()
+        expect(page.locator(".why-box")).to_be_visible()
+        page.go_back()
+
+        expect(page.locator("#q")).to_have_value("lane:mail state:dead")
+        expect(page.locator("tbody tr")).to_have_count(12)
+
+
+def test_a_wrong_filter_says_where_and_how_to_write_it(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs?q=lnae:mail")
+        expect(page.locator("#problem")).to_contain_text("did you mean lane?")
+
+
+def test_by_keyboard_alone_from_the_overview_to_a_held_job_that_goes_on(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/")
+        page.keyboard.press("g")
+        page.keyboard.press("j")
+        page.wait_for_url("**/jobs")
+        page.keyboard.press("/")
+        expect(page.locator("#q")).to_be_focused()
+        page.keyboard.type("state:held")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/jobs?q=*")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_contain_text(seeded.ids["held"])
+        page.get_by_role("button", name="Hold").wait_for(state="detached")
+        page.get_by_role("button", name="Release").first.focus()
+        page.keyboard.press("Enter")
+        page.keyboard.type("it is none")
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#toast")).to_contain_text("Done: the job is pending.")
+        expect(page.locator(".timeline")).to_contain_text("it is none")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("audit")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/audit")
+        expect(page.locator("main")).to_contain_text("it is none")
+
+
+def test_limits_change_with_a_preview_of_what_that_means(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes/pay")
+        rate = page.locator("#limits [name=rate]")
+        expect(rate).to_have_value("50/s")
+        rate.fill("10/s")
+        expect(page.locator("#effect")).to_contain_text("at 10/s they are gone in 7")
+        page.get_by_role("button", name="Change limits").click()
+
+        expect(page.locator("#toast")).to_contain_text("changed rate")
+        assert seeded.client.store.lanes()["pay"]["rate"] == "10/s"
+        seeded.client.store.pause_lane("pay", paused=True, actor="eve", reason="meanwhile")
+        page.locator("#limits [name=rate]").fill("nonsense")
+        page.get_by_role("button", name="Change limits").click()
+        expect(page.locator("#toast")).to_have_class(re.compile("bad"))
+
+
+def test_a_job_is_edited_and_goes_again_and_the_versions_stay(browser: Browser, seeded: Seeded) -> None:
+    job = seeded.ids["dead"]
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs/{dead}/edit")
+        page.locator("[name=payload]").fill('{"n": 1.10, "to": "bob@example"}')
+        page.locator("[name=reason]").fill("wrong address")
+        page.get_by_role("button", name="Save and retry").click()
+
+        expect(page.locator("#toast")).to_contain_text("Edited; it goes again.")
+        expect(page.locator("#payload")).to_contain_text("1.10")
+        expect(page.locator("main")).to_contain_text("version 1")
+    edited = seeded.client.get(job)
+    assert edited.state.label == "pending"
+    assert edited.context is not None
+    assert edited.context.payload == '{"n": 1.10, "to": "bob@example"}'
+
+
+def test_a_tab_tells_light_from_dark_and_local_from_utc_and_remembers(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url, theme="light") as page:
+        opened(page, seeded, "/nodes")
+        page.locator("#theme").click()
+        page.locator("#zone").click()
+        page.goto("/audit")
+
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        expect(page.locator("#zone")).to_have_text("local")
