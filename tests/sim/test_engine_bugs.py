@@ -1,4 +1,7 @@
-"""Every bug planted in the engine is found soon, and the engine as it is passes the seed that found it."""
+"""Bugs planted in the engine are found soon, and the engine as it is passes the seed that found them.
+
+The rare ones are hunted in test_soak.
+"""
 
 import pytest
 
@@ -8,14 +11,14 @@ from penstock.testing.sim.engine_bugs import ENGINE_BUGS
 from penstock.testing.sim.plant import Bug, hunt, planted
 from penstock.testing.sim.run import run_seed
 
-SOON = 25
+SOON = 40
 
 
-@pytest.mark.parametrize("bug", ENGINE_BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [bug for bug in ENGINE_BUGS if not bug.rare], ids=lambda bug: bug.name)
 def test_it_is_found_and_is_the_bugs_own_doing(bug: Bug) -> None:
-    found = hunt(bug, range(bug.first, bug.first + SOON), families=[bug.family])
+    found = hunt(bug, range(SOON), families=[bug.family])
 
-    assert found is not None, f"not found by {bug.family} from seed {bug.first} on"
+    assert found is not None, f"not found by {bug.family} in {SOON} seeds"
     run_seed(found.family, found.seed, engine=True)
 
 

@@ -1,7 +1,7 @@
 """The bug bank of the engine: mistakes that were made, or are easily made, in a dispatcher.
 
-As in `bugs`, each is an edit of a line or two, and names the family that finds it and a seed from which on it
-does so soon. Those of `MADE` were in the engine once, and simulation found them.
+As in `bugs`, each is an edit of a line or two, and names the family that finds it: most within a few seeds,
+the rare ones within two thousand. Those of `MADE` were in the engine once, and simulation found them.
 """
 
 from typing import Final
@@ -30,34 +30,31 @@ _WALL: Final = (
 _UNCANCEL: Final = "task.uncancel()  # we were told to wait no longer"
 
 
-def _bug(name: str, family: str, first: int, *edits: Edit) -> Bug:
-    return Bug(name, family, edits, engine=True, first=first)
+OFTEN, RARE = False, True
+
+
+def _bug(name: str, family: str, rare: bool, *edits: Edit) -> Bug:  # noqa: FBT001
+    return Bug(name, family, edits, engine=True, rare=rare)
 
 
 SENDING: Final = (
-    _bug("a batch is sent without a last look", "live_config", 0, Edit(_FLIGHT, _ASKS, _ASSUMES)),
+    _bug("a batch is sent without a last look", "live_config", OFTEN, Edit(_FLIGHT, _ASKS, _ASSUMES)),
     _bug(
         "a stop since the claim is not heeded",
         "live_config",
-        0,
+        OFTEN,
         Edit(_FLIGHT, "if confirmed.stopped is not None:", "if not confirmed.ours:"),
     ),
     _bug(
         "a request of an operator is not heeded",
         "lookahead",
-        0,
+        OFTEN,
         Edit(_WEEDING, "if job.arrival in confirmed.asked:", "if job.arrival in ():"),
-    ),
-    _bug(
-        "a claim that somebody took over is sent",
-        "zombies",
-        0,
-        Edit(_FLIGHT, "if not confirmed.ours:", "if confirmed.ours is None:"),
     ),
     _bug(
         "work that must not repeat is not marked",
         "holds",
-        0,
+        OFTEN,
         Edit(
             _FLIGHT,
             "self._marked = await ground.call(ground.store.mark_sending, self._claim.epoch)",
@@ -67,20 +64,20 @@ SENDING: Final = (
     _bug(
         "a wall clock says when a job is due",
         "lookahead",
-        0,
+        OFTEN,
         Edit(_FLIGHT, _MOMENT, _WALL),
         Edit(_FLIGHT, _EARLY, "if claimed is None:"),
     ),
     _bug(
         "a call that is told to end is made again",
         "failover",
-        0,
+        OFTEN,
         Edit(_CALLING, _UNCANCEL, "return await call_sink(deck, plan, sink, batch)"),
     ),
     _bug(
         "`start_by` is not looked at before a send",
         "deadlines",
-        0,
+        OFTEN,
         Edit(
             _PLANS, "if job.start_by is not None and now > job.start_by:", "if job.start_by is None is True:"
         ),
@@ -88,7 +85,7 @@ SENDING: Final = (
     _bug(
         "`misfire` is not looked at",
         "deadlines",
-        0,
+        OFTEN,
         Edit(_PLANS, "now > job.due_at + self.skip_after", "now is None"),
     ),
 )
@@ -97,19 +94,19 @@ ORDER: Final = (
     _bug(
         "the next of a run goes past a failure",
         "runs",
-        70,
+        RARE,
         Edit(_FLIGHT, "went=_taken(outcomes[claimed.job.arrival])", "went=True"),
     ),
     _bug(
         "what stands behind a returned job is forgotten",
         "runs",
-        0,
+        OFTEN,
         Edit(_FLIGHT, "self._next_of_group(claimed, went=False)", "pass", "_give_back"),
     ),
     _bug(
         "a paused lane keeps what it has claimed",
         "live_config",
-        120,
+        RARE,
         Edit(_FLIGHT, "if self._stopped(now):", "if self._stopped(now) is None:"),
     ),
 )
@@ -118,7 +115,7 @@ LIMITS: Final = (
     _bug(
         "the token of a call comes back",
         "pools",
-        0,
+        OFTEN,
         Edit(
             _FLIGHT,
             "self._limits.release(done)",
@@ -128,13 +125,13 @@ LIMITS: Final = (
     _bug(
         "slots are not given back",
         "pools",
-        0,
+        OFTEN,
         Edit(_LIMITS, "share.busy = max(0, share.busy - number)", "share.busy = max(0, share.busy)"),
     ),
     _bug(
         "a rate is per process",
         "pools",
-        0,
+        OFTEN,
         Edit(
             _LIMITS, "share.tokens = max(0, grant.tokens - share.spent)", "share.tokens = share.limit.burst"
         ),
@@ -142,7 +139,7 @@ LIMITS: Final = (
     _bug(
         "an in-flight limit is per process",
         "pools",
-        0,
+        OFTEN,
         Edit(
             _LIMITS,
             "share.slots = max(share.busy, grant.slots - share.handed)",
@@ -152,13 +149,13 @@ LIMITS: Final = (
     _bug(
         "an open breaker is never tried again",
         "breakers",
-        30,
+        RARE,
         Edit(_BREAKERS, "self._trials.discard(target)", "pass"),
     ),
     _bug(
         "an open breaker lets everything through",
         "breakers",
-        0,
+        OFTEN,
         Edit(_BREAKERS, 'if known.state == "open" and', 'if known.state == "shut" and'),
     ),
 )
@@ -167,43 +164,43 @@ SURVIVAL: Final = (
     _bug(
         "what a dead node left is sent again without asking",
         "recovery_probe",
-        35,
+        RARE,
         Edit(_RECOVERY, "if plan is not None and plan.hold and not claim.sending:", "if claim:"),
     ),
     _bug(
         "a job is recovered without end",
         "reports",
-        0,
+        OFTEN,
         Edit(_RECOVERY, "job.recoveries >= plan.max_recoveries:", "job.recoveries < 0:"),
     ),
     _bug(
         "what was taken over is left alone",
         "failover",
-        0,
+        OFTEN,
         Edit(_RECOVERY, "for _ in range(TRIES):", "for _ in range(0):", "_settle_some"),
     ),
     _bug(
         "housekeeping names no term",
         "steady",
-        0,
+        OFTEN,
         Edit(_NODE, "return bool(await chore(term))", "return bool(await chore(None))"),
     ),
     _bug(
         "a claim is renewed after its flight is over",
         "steady",
-        0,
+        RARE,
         Edit(_FLIGHT, "deck.holdings.drop(epoch)", "deck.holdings.trusts(epoch, 0.0)"),
     ),
     _bug(
         "claims are not renewed",
         "lookahead",
-        0,
+        OFTEN,
         Edit(_HOLDING, "await holdings.renew(ground)", "await asyncio.sleep(0)"),
     ),
     _bug(
         "a node does not insist when its grace is over",
         "failover",
-        50,
+        RARE,
         Edit(_NODE, "self._tell_lanes(self.deck.hurry)", "self._tell_lanes(self.deck.stop)"),
     ),
 )
@@ -212,19 +209,19 @@ MADE: Final = (
     _bug(
         "a job that is out leaves its slot to its node",
         "pools",
-        0,
+        OFTEN,
         Edit(_LIMITS, "share.slots = max(share.busy, share.slots - number)", "pass"),
     ),
     _bug(
         "slots that go out during a request are granted again",
         "pools",
-        0,
+        OFTEN,
         Edit(_LIMITS, "grant.slots - share.handed)", "grant.slots)"),
     ),
     _bug(
         "two nodes hold what the other one waits for",
         "pools",
-        52,
+        RARE,
         Edit(
             _SHARE,
             "return self.useless_since is not None and now - self.useless_since >= USELESS_S",
@@ -234,37 +231,37 @@ MADE: Final = (
     _bug(
         "a call that was not begun is cancelled and forgotten",
         "failover",
-        95,
+        RARE,
         Edit(_FLIGHT, "self._calls[call] = False", "self._calls[call] = True"),
     ),
     _bug(
         "a stopped lane is claimed and given back without rest",
         "live_config",
-        35,
+        RARE,
         Edit(_FLIGHT, "deck.board.note_stopped(self._plan.name)", "pass"),
     ),
     _bug(
         "the pause of a job's own pool is not heeded",
         "live_config",
-        115,
+        RARE,
         Edit(_WEEDING, "if pool is not None and pool.stopped(confirmed.now):", "if pool is False:"),
     ),
     _bug(
         "a trial that was not made blocks its target",
         "breakers",
-        0,
+        RARE,
         Edit(_BREAKERS, 'self._trials.discard(target or "")', "pass"),
     ),
     _bug(
         "a look-ahead job whose node died is due at once",
         "lookahead",
-        0,
+        RARE,
         Edit("penstock.domain.settlement", "_again(row, max(job.due_at, now))", "_again(row, now)"),
     ),
     _bug(
         "looks follow each other without a pause",
         "crowd",
-        330,
+        RARE,
         Edit(_SCOUTING, "max(SHORTEST_S, min(self._took * REST, 0.05))", "min(self._took * REST, 0.05)"),
     ),
 )

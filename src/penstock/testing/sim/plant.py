@@ -50,16 +50,17 @@ class TriggerEdit:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A mistake, and the family that finds it soonest as far as we know, from a certain seed on.
+    """A mistake, and the family that finds it soonest as far as we know.
 
-    One of the `engine` is hunted with the engine, the others with the reference dispatcher.
+    One of the `engine` is hunted with the engine, the others with the reference dispatcher. A `rare` one
+    takes hundreds of seeds.
     """
 
     name: str
     family: str
     edits: Sequence[Edit | TriggerEdit]
     engine: bool = False
-    first: int = 0
+    rare: bool = False
 
 
 class Found(NamedTuple):
