@@ -9,6 +9,7 @@ from penstock.domain.gates import Explanation, Facts
 from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import alive
+from penstock.domain.pools import Pool
 from penstock.domain.states import JobState
 from penstock.domain.targets import pool_name, target_name
 from penstock.ports.store import Store
@@ -29,29 +30,38 @@ def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
     if lane is None or job.state not in (JobState.PENDING, JobState.CLAIMED):
         return explained(Facts(standing=standing, lane=lane))
     target = target_name(job, lane)
-    pool = pool_name(job, lane)
+    name = pool_name(job, lane)
+    pool = store.pools().get(name) if name else None
     return explained(
         Facts(
             standing=standing,
             lane=lane,
-            pool=store.pools().get(pool) if pool else None,
+            pool=pool,
             store_pause=store.store_pause(),
             changed=_changed(store, lane) if lane.paused or not lane["enabled"] else None,
+            pool_changed=_changed(store, pool) if pool is not None and pool.paused else None,
             target=store.targets().get(target) if target else None,
             nodes=alive(store.nodes(), standing.now),
         )
     )
 
 
-def _changed(store: Store, lane: Lane) -> AuditEntry | None:
-    """Return who disabled or paused the lane, as far back as a bounded look into the audit goes."""
-    setting, value = ("paused", True) if lane["enabled"] else ("enabled", False)
+def _changed(store: Store, of: Lane | Pool) -> AuditEntry | None:
+    """Return who disabled or paused a lane or pool, as far back as a bounded look into the audit goes."""
+    lane = of.name if isinstance(of, Lane) else None
+    setting, value = ("paused", True) if lane is None or of.settings["enabled"] else ("enabled", False)
     after = None
     for _ in range(PAGES):
-        page = store.audit_log(lane=lane.name, limit=MAX_PAGE, after=after)
+        page = store.audit_log(lane=lane, limit=MAX_PAGE, after=after)
         for entry in page.entries:
-            is_lanes = entry.action.startswith("lane.") and entry.after is not None
-            if is_lanes and json.loads(entry.after or "{}").get(setting) is value:
+            if not entry.action.startswith("pool." if lane is None else "lane."):
+                continue
+            now = json.loads(entry.after or "{}")
+            if (
+                now.get(setting) is value
+                and lane in (None, entry.lane)
+                and (lane or now.get("name") == of.name)
+            ):
                 return entry
         after = page.next
         if after is None:

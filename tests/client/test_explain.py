@@ -97,7 +97,9 @@ def test_pools_targets_and_the_store_are_asked(store: MemoryStore, client: Clien
     store.mark_target("https://example.com", failed=3, ok=0, trip_after=3, open_for=LATER, slow_for=ZERO)
     assert client.explain(job).gate is Gate.BREAKER
     store.pause_pool("web", paused=True, actor="bob", reason="x")
-    assert client.explain(job).gate is Gate.POOL
+    found = client.explain(job)
+    assert (found.gate, found.by) == (Gate.POOL, "bob")
+    assert found.since is not None
     store.pause_store(paused=True, actor="bob", reason="x")
     assert client.explain(job).gate is Gate.STORE
 

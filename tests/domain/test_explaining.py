@@ -76,7 +76,13 @@ def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
     ("what", "last", "text", "by"),
     [
         (job(S.SUCCEEDED), None, "has succeeded at 2026-03-01T11:00:00Z", None),
-        (job(S.EXPIRED), audit("expire"), "has expired at 2026-03-01T11:00:00Z", None),
+        (job(S.EXPIRED), None, "has expired at 2026-03-01T11:00:00Z", None),
+        (
+            job(S.EXPIRED),
+            audit("expire", "start_by has passed", actor="penstock"),
+            "has expired at 2026-03-01T11:00:00Z (start_by has passed)",
+            None,
+        ),
         (job(S.CANCELLED), audit("cancel"), "was cancelled at 2026-03-01T11:00:00Z by ops (because)", "ops"),
         (job(S.SKIPPED), audit("skip", None), "was skipped at 2026-03-01T11:00:00Z by ops", "ops"),
         (job(S.SKIPPED), None, "was skipped at 2026-03-01T11:00:00Z", None),
@@ -135,9 +141,47 @@ def test_a_claimed_job_says_who_has_it() -> None:
     assert found == Explanation(
         S.CLAIMED, Gate.LEASE, text, BEFORE, LATER, "host-1 (node 7)", eta=NOW + SECOND
     )
-    assert explain(facts(job(S.CLAIMED), standing={"holder": "node 7"})).text == (
-        "is claimed by node 7, which sends it at 2026-03-01T12:00:00Z"
+
+
+def test_a_claimed_job_that_is_due_goes_now_and_nobody_makes_up_a_time_for_it() -> None:
+    found = explain(facts(job(S.CLAIMED), standing={"holder": "node 7"}))
+
+    assert found.text == (
+        "is claimed by node 7, which sends it now, or as soon as the limits of its pool let it"
     )
+    assert found.eta is None
+    assert explain(facts(job(S.CLAIMED), standing={"holder": "node 7"}, pool=None)).text == (
+        "is claimed by node 7, which sends it now"
+    )
+
+
+def test_a_job_whose_call_is_under_way_is_being_sent() -> None:
+    one = job(S.CLAIMED, claimed_at=BEFORE - SECOND, due_at=BEFORE - SECOND)
+    held = {"holder": "node 7", "lease_until": LATER}
+    nodes = [Said(who="node 8"), Said(calls={one.id: BEFORE}, who="node 7")]
+    found = explain(facts(one, standing=held, nodes=nodes))
+
+    assert found == Explanation(
+        S.CLAIMED,
+        Gate.LEASE,
+        "is being sent by node 7 since 2026-03-01T11:00:00Z",
+        since=BEFORE,
+        until=LATER,
+        by="node 7",
+    )
+    elsewhere = [Said(calls={one.id: BEFORE}, who="node 8")]
+    assert "being sent" not in explain(facts(one, standing=held, nodes=elsewhere)).text
+
+
+def test_a_claimed_job_that_waits_for_a_slot_of_its_pool_names_the_pool() -> None:
+    one = job(S.CLAIMED)
+    nodes = [Said(waits={one.id: BEFORE}, who="node 7")]
+    found = explain(facts(one, standing={"holder": "node 7"}, nodes=nodes))
+
+    assert found.text == (
+        'is claimed by node 7, but the limit of pool "web/acme" lets no more jobs go for now'
+    )
+    assert (found.gate, found.eta) == (Gate.LEASE, None)
 
 
 def test_a_claimed_job_may_wait_for_a_limit_there() -> None:
@@ -151,11 +195,12 @@ def test_a_claimed_job_may_wait_for_a_limit_there() -> None:
 
 def test_a_claim_that_ran_out_waits_for_recovery_and_says_what_was_asked() -> None:
     held = {"holder": "node 7", "lease_until": BEFORE, "request": Verb.CANCEL, "asked_by": "ops"}
+    held["asked_why"] = "customer left"
     found = explain(facts(job(S.CLAIMED), standing=held))
 
     assert found.text == (
         "was claimed by node 7, whose lease ran out at 2026-03-01T11:00:00Z: recovery takes it over;"
-        " ops asked to cancel it"
+        " ops asked to cancel it (customer left)"
     )
     assert found.eta is None
 
@@ -254,6 +299,11 @@ def test_a_paused_group_says_who_paused_it() -> None:
             "which is held (operator): release, skip or cancel it",
             None,
         ),
+        (
+            Neighbour("01J", S.HELD, 1, BEFORE, "outcome_unknown"),
+            "which is held (outcome_unknown): settle it if it was done, else release, skip or cancel it",
+            None,
+        ),
         (Neighbour("01J", S.RUNNING, 1, BEFORE), "which is running", None),
         (Neighbour("01J", S.PENDING, 1, BEFORE), "which goes before it", None),
         (
@@ -267,7 +317,13 @@ def test_a_job_waits_for_another_of_its_group(ahead: Neighbour, rest: str, until
     found = explain(facts(job(due_at=LATER), standing={"ahead": ahead}))
 
     text = f"waits for job 01J of group A-1, {rest}"
-    assert found == Explanation(S.PENDING, Gate.GROUP, text, until=until, job="01J")
+    assert found == Explanation(S.PENDING, Gate.GROUP, text, since=BEFORE, until=until, job="01J")
+
+
+def test_a_job_waits_for_another_since_that_is_in_its_way() -> None:
+    ahead = Neighbour("01J", S.DEAD, 1, BEFORE, since=NOW - SECOND)
+
+    assert explain(facts(standing={"ahead": ahead})).since == NOW - SECOND
 
 
 def test_which_job_it_waits_for_may_be_nobodys_business() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.domain.notes import ALIVE, Said, alive, read
+from penstock.domain.notes import ALIVE, Said, alive, gist, read
 from penstock.domain.standing import NodeRow
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -13,13 +13,24 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def test_a_note_says_which_lanes_a_node_serves_and_what_it_waits_for() -> None:
     said = read(
         '{"lanes": ["a"], "sinks": {"billing": "cannot connect"},'
-        ' "limits": {"pool/web": "2026-03-01T12:00:00Z", "lane/a": null}}'
+        ' "limits": {"pool/web": "2026-03-01T12:00:00Z", "lane/a": null},'
+        ' "calls": {"1": "2026-03-01T12:00:00Z"}, "waits": {"2": "2026-03-01T12:00:00Z"}}'
     )
 
     assert said.serves("a")
     assert not said.serves("b")
     assert said.sinks == {"billing": "cannot connect"}
     assert said.limits == {"pool/web": NOW, "lane/a": None}
+    assert (said.calls, said.waits) == ({"1": NOW}, {"2": NOW})
+
+
+def test_only_what_is_new_is_worth_telling_and_a_later_time_is_not() -> None:
+    note = (
+        '{{"limits": {{"pool/web": "2026-03-01T12:00:{:02}Z"}}, "calls": {{"{}": "2026-03-01T12:00:00Z"}}}}'
+    )
+
+    assert gist(note.format(0, "a")) == gist(note.format(1, "a"))
+    assert gist(note.format(0, "a")) != gist(note.format(0, "b"))
 
 
 @pytest.mark.parametrize(
@@ -40,4 +51,4 @@ def test_only_nodes_that_were_heard_of_just_now_are_alive() -> None:
         return NodeRow(1, "a", "1", NOW - ago, NOW - ago, note)
 
     nodes = [node(timedelta(0), '{"lanes": ["a"]}'), node(ALIVE, '{"lanes": ["b"]}')]
-    assert alive(nodes, NOW) == [Said(frozenset({"a"}))]
+    assert alive(nodes, NOW) == [Said(frozenset({"a"}), who="a (node 1)")]

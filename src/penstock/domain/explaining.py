@@ -11,11 +11,13 @@ from typing import Final
 
 from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
 from penstock.domain.lanes import Lane
+from penstock.domain.notes import Said
 from penstock.domain.pools import Pool
-from penstock.domain.standing import Neighbour
+from penstock.domain.standing import OUTCOME_UNKNOWN, Neighbour, stuck_since
 from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState
 
 S = JobState
+AS_LIMITS_ALLOW: Final = ", or as soon as the limits of its pool let it"
 
 
 def explain(facts: Facts) -> Explanation:
@@ -40,7 +42,8 @@ def _final(facts: Facts) -> Explanation | None:
         who = "" if last is None else f" by {last.actor}{because(last.reason)}"
         text = f"was {job.state.label}{when}{who}"
     else:
-        text = f"has {job.state.label}{when}"
+        expired = job.state is S.EXPIRED and last is not None
+        text = f"has {job.state.label}{when}{because(last.reason) if expired and last else ''}"
     return Explanation(job.state, Gate.FINAL, text, since=since, by=by)
 
 
@@ -48,12 +51,11 @@ def _held(facts: Facts) -> Explanation | None:
     job, last = facts.standing.job, facts.standing.last
     if job.state is not S.HELD:
         return None
-    since = None if last is None else last.at
+    since = stuck_since(job, last, facts.standing.tried)
     match job.live.reason:
         case "context_missing":
             text = "is held because what it should send is missing: cancel it, and enqueue it again"
-        case "outcome_unknown":
-            since = facts.standing.tried.ended_at if facts.standing.tried else since
+        case reason if reason == OUTCOME_UNKNOWN:
             text = (
                 f"is held because nobody knows what became of send {job.live.send}: settle it if it was"
                 " done, release it to send it again"
@@ -78,7 +80,8 @@ def _lease(facts: Facts) -> Explanation | None:
     job, live, holder = standing.job, standing.job.live, standing.holder
     if job.state not in IN_FLIGHT:
         return None
-    asked = f"; {standing.asked_by} asked to {standing.request} it" if standing.request else ""
+    who = f"{standing.asked_by} asked to {standing.request} it{because(standing.asked_why)}"
+    asked = f"; {who}" if standing.request else ""
     if job.state is S.CLAIMED:
         found = _claimed(facts)
         return found._replace(text=found.text + asked)
@@ -102,11 +105,19 @@ def _claimed(facts: Facts) -> Explanation:
         text = f"was claimed by {holder}, whose lease ran out at {stamp(until)}: recovery takes it over"
         return found._replace(text=text)
     has = f"is claimed by {holder}{until_then(until)}"
-    waits = _limits(facts) if live.due_at <= now else None
+    if live.due_at > now:
+        return found._replace(text=f"{has}, which sends it at {stamp(live.due_at)}", eta=live.due_at)
+    said = facts.holder or Said()
+    if standing.job.id in said.calls:
+        since = max(filter(None, (said.calls[standing.job.id], live.claimed_at, live.due_at)))
+        return found._replace(text=f"is being sent by {holder} since {stamp(since)}", since=since)
+    waits = _limits(facts)
+    if waits is None and standing.job.id in said.waits:
+        *_, name = facts.limits
+        waits = _closed(facts, name, None)
     if waits is not None:
         return found._replace(text=f"{has}, but {waits.text}", eta=waits.eta)
-    goes = max(now, live.due_at)
-    return found._replace(text=f"{has}, which sends it at {stamp(goes)}", eta=goes)
+    return found._replace(text=f"{has}, which sends it now{'' if facts.pool is None else AS_LIMITS_ALLOW}")
 
 
 def _missed(facts: Facts) -> Explanation | None:
@@ -139,7 +150,8 @@ def _lane(facts: Facts) -> Explanation | None:
     if lane.stopped(facts.now):
         return _stopped(facts, Gate.LANE, lane, since)
     if facts.pool is not None and facts.pool.stopped(facts.now):
-        return _stopped(facts, Gate.POOL, facts.pool, None)
+        paused = facts.pool_changed
+        return _stopped(facts, Gate.POOL, facts.pool, None if paused is None else paused.at)
     return None
 
 
@@ -164,7 +176,8 @@ def _group(facts: Facts) -> Explanation | None:
     until = ahead.due_at if ahead.state is S.PENDING and ahead.due_at > facts.now else None
     which = f"job {ahead.id}" if ahead.id else "a job of another tenant"
     text = f"waits for {which} of group {job.live.grp}, {_ahead(ahead, until)}"
-    return Explanation(job.state, Gate.GROUP, text, until=until, job=ahead.id or None)
+    since = ahead.since or (job.context.created_at if job.context else None)
+    return Explanation(job.state, Gate.GROUP, text, since, until, job=ahead.id or None)
 
 
 def _ahead(ahead: Neighbour, until: datetime | None) -> str:
@@ -172,7 +185,8 @@ def _ahead(ahead: Neighbour, until: datetime | None) -> str:
         case S.DEAD:
             return f"which is dead{why(ahead.reason, ahead.error)}: retry, skip or cancel it"
         case S.HELD:
-            return f"which is held{why(ahead.reason, ahead.error)}: release, skip or cancel it"
+            settle = "settle it if it was done, else " if ahead.reason == OUTCOME_UNKNOWN else ""
+            return f"which is held{why(ahead.reason, ahead.error)}: {settle}release, skip or cancel it"
         case S.PENDING if until is not None:
             return f"which is before it and due at {stamp(until)}{why(None, ahead.error)}"
         case S.PENDING:
@@ -223,16 +237,20 @@ def _breaker(facts: Facts) -> Explanation | None:
 
 def _limits(facts: Facts) -> Explanation | None:
     """A limit that a node of the lane waits for, or that made one give the job back."""
-    job, serving = facts.standing.job, facts.serving
-    for name, gate in facts.limits.items():
+    serving = facts.serving
+    for name in facts.limits:
         waits = [said.limits[name] for said in serving if name in said.limits]
         gave_back = bool(serving) and facts.put_back == f"limit of {name}"
         if waits or gave_back:
-            until = min((at for at in waits if at is not None), default=None)
-            when = "" if until is None else f"; the next token comes at {stamp(until)}"
-            text = f"{_limit(name)} lets no more jobs go for now{when}"
-            return Explanation(job.state, gate, text, until=until, eta=until)
+            return _closed(facts, name, min((at for at in waits if at is not None), default=None))
     return None
+
+
+def _closed(facts: Facts, name: str, until: datetime | None) -> Explanation:
+    """A limit that is reached, and when its next token is expected, if that is known."""
+    when = "" if until is None else f"; the next token comes at {stamp(until)}"
+    text = f"{_limit(name)} lets no more jobs go for now{when}"
+    return Explanation(facts.standing.job.state, facts.limits[name], text, until=until, eta=until)
 
 
 def _sink(facts: Facts) -> Explanation | None:

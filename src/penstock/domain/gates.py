@@ -58,8 +58,8 @@ class Facts:
     """What an explanation is made of.
 
     `lane` None = it was deleted. `changed` is the audit entry of whoever paused or disabled the lane, if it
-    was found; `target` what is known of where the job's calls go, if that is in trouble; `nodes` what the
-    nodes that are alive say of themselves.
+    was found, `pool_changed` of whoever paused the pool; `target` what is known of where the job's calls go,
+    if that is in trouble; `nodes` what the nodes that are alive say of themselves.
     """
 
     standing: Standing
@@ -67,6 +67,7 @@ class Facts:
     pool: Pool | None = None
     store_pause: Pause | None = None
     changed: AuditEntry | None = None
+    pool_changed: AuditEntry | None = None
     target: Target | None = None
     nodes: Sequence[Said] = ()
 
@@ -79,6 +80,11 @@ class Facts:
     def serving(self) -> list[Said]:
         """What the nodes say that serve the job's lane."""
         return [said for said in self.nodes if said.serves(self.standing.job.lane)]
+
+    @property
+    def holder(self) -> Said | None:
+        """What the node says that has the job, if it is alive."""
+        return next((said for said in self.nodes if said.who == self.standing.holder), None)
 
     @property
     def put_back(self) -> str | None:

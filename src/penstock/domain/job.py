@@ -8,7 +8,7 @@ moves and a settle moves back. They meet in `Claimed` (what a sender needs) and 
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.domain.ordering import DEFAULT_SEQUENCE, Mode
 from penstock.domain.states import JobState
@@ -159,6 +159,9 @@ class Attempt(NamedTuple):
     outcome: str
     error: str | None
     due_at: datetime | None
+
+
+ON_REQUEST: Final = "requested while in flight"  # why Penstock did it; who asked has a row of his own
 
 
 class Audit(NamedTuple):

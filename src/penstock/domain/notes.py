@@ -1,19 +1,21 @@
 """What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
 
-    {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"}}
+    {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"},
+     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}}
 
-`limits` says when the next token of a limit is expected, null when that depends on others. A node that does
-not say is taken to serve every lane and to know of no trouble; whatever else is wrong with a note is passed
-over, because it only serves to explain.
+`limits` says when the next token of a limit is expected, null when that depends on others; `calls` since when
+a call for a job is under way, and `waits` since when one waits for its limits. A node that does not say is
+taken to serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it
+only serves to explain.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from penstock.domain.standing import NodeRow
+from penstock.domain.standing import NodeRow, holder_name
 
 ALIVE: Final = timedelta(seconds=20)
 ALL_LANES: Final = "*"
@@ -26,6 +28,9 @@ class Said:
     lanes: frozenset[str] = frozenset({ALL_LANES})
     sinks: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
+    calls: Mapping[str, datetime | None] = field(default_factory=dict)
+    waits: Mapping[str, datetime | None] = field(default_factory=dict)
+    who: str | None = None
 
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""
@@ -34,7 +39,17 @@ class Said:
 
 def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
     """Return what the nodes say that were heard of just now."""
-    return [read(node.note) for node in nodes if now - node.seen_at < ALIVE]
+    return [
+        replace(read(node.note), who=holder_name(node.id, node.name))
+        for node in nodes
+        if now - node.seen_at < ALIVE
+    ]
+
+
+def gist(note: str | None) -> object:
+    """Return what a note says apart from times: as long as that is the same it need not be told anew."""
+    said = read(note)
+    return said.lanes, said.sinks, said.limits.keys(), said.calls.keys(), said.waits.keys()
 
 
 def read(note: str | None) -> Said:
@@ -49,13 +64,19 @@ def read(note: str | None) -> Said:
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
-        limits={name: _time(at) for name, at in _mapping(said, "limits").items()},
+        limits=_times(said, "limits"),
+        calls=_times(said, "calls"),
+        waits=_times(said, "waits"),
     )
 
 
 def _mapping(said: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = said.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _times(said: Mapping[str, Any], name: str) -> dict[str, datetime | None]:
+    return {key: _time(at) for key, at in _mapping(said, name).items()}
 
 
 def _time(text: object) -> datetime | None:

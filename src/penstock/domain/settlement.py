@@ -13,7 +13,7 @@ is used again; one that means "nobody knows" leaves it open, so a re-send repeat
 from datetime import datetime
 from typing import NamedTuple, assert_never
 
-from penstock.domain.job import Attempt, Audit, Live
+from penstock.domain.job import ON_REQUEST, Attempt, Audit, Live
 from penstock.domain.ordering import Mode, sent_ord, sequence_of
 from penstock.domain.outcomes import (
     Dead,
@@ -187,7 +187,7 @@ def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:
     row = landing.job._replace(state=after(JobState.PENDING, move))
     if move is Move.HOLD:
         row = row._replace(reason="operator")
-    audit = _audit(landing.job, row, move, "requested while in flight", now)
+    audit = _audit(landing.job, row, move, ON_REQUEST, now)
     if landing.audit is not None:  # returned unsent: one move instead of two
         audit = audit._replace(before=landing.audit.before)
     return landing._replace(job=row, audit=audit)

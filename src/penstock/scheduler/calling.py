@@ -31,7 +31,8 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
     limit = plan.timeout.total_seconds()
     try:
         async with asyncio.timeout(limit):
-            receipts = await sink.send([plan.envelope(claimed) for claimed in batch])
+            with deck.air.calling(batch, deck.ground.monotonic()):
+                receipts = await sink.send([plan.envelope(claimed) for claimed in batch])
     except TimeoutError:
         return [Unknown(f"no answer within {limit:g} s")] * len(batch)
     except SinkUnavailable as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.ports.store import Tick
+from penstock.scheduler.air import Air
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground
@@ -34,6 +35,7 @@ class Deck:
     breakers: Breakers
     node: int = 0
     holdings: Holdings = field(default_factory=Holdings)
+    air: Air = field(default_factory=Air)
     time: StoreTime = field(default_factory=StoreTime)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)

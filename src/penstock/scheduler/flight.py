@@ -64,7 +64,7 @@ class Flight:
         self._next_slot = 0.0
         self._marked = claim.sending
         self._out: dict[int, Claimed] = {}
-        self._limits = Taking(deck.limits, claim.epoch)
+        self._limits = Taking(deck, claim.epoch)
         self._settling = Settling(deck, plan, claim, self._written)
         self.undecided = len(claim.jobs)
         self._line_up()
@@ -89,7 +89,7 @@ class Flight:
                 await self._fly(tasks)
         finally:
             deck.limits.unwatch(self._news)
-            deck.limits.forget(self._plan.name, epoch)
+            self._limits.close(self._plan.name)
             self._limits.hand_over(self._out.values())
             deck.holdings.drop(epoch)
 

@@ -12,12 +12,14 @@ back, what is being sent is left as unknown, and the node ends.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from penstock.domain.leases import Term
-from penstock.errors import StoreUnavailable, TermOver
+from penstock.domain.notes import gist
+from penstock.errors import NotFound, StoreUnavailable, TermOver
 from penstock.ports.events import NodeStarted, NodeStopped
 from penstock.ports.flow import Work
 from penstock.ports.sink import OpenSink
@@ -39,6 +41,7 @@ from penstock.scheduler.standby import Standby
 BOARD_EVERY: Final = timedelta(milliseconds=500)
 TELL_EVERY: Final = timedelta(milliseconds=200)
 TICKS_EVERY: Final = timedelta(seconds=1)
+NOTE_EVERY: Final = timedelta(milliseconds=500)
 LOOK_S: Final = 0.1
 
 
@@ -76,6 +79,7 @@ class Node:
     leader: Leader = field(init=False)
     scout: Scout = field(init=False)
     _cycles: dict[str, LaneCycle] = field(default_factory=dict)
+    _said: object = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -97,6 +101,7 @@ class Node:
     async def run(self) -> None:
         """Serve until told to stop, then give back or finish what is claimed."""
         await self._register()
+        self.deck.holdings.note = self._note()
         heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, self.deck.node, ground))
         self.ground.emit(NodeStarted(node=self.deck.node, name=self.options.name, store=self.options.store))
         async with asyncio.TaskGroup() as services:
@@ -147,6 +152,7 @@ class Node:
         services = {
             "scout": (self.scout.tick, timedelta(0)),
             "breakers": (self.deck.breakers.tell, TELL_EVERY),
+            "note": (self._tell, NOTE_EVERY),
             "ticks": (self.deck.write_ticks, TICKS_EVERY),
             "leader": (self.leader.tick, options.leader_every),
             "recovery": (self._recover, options.recover_every),
@@ -176,7 +182,6 @@ class Node:
 
     def _serve(self, lanes: asyncio.TaskGroup) -> None:
         self.deck.limits.nodes = self.deck.board.nodes
-        self.deck.holdings.note = self._note()
         self.deck.holdings.shortest = self.deck.board.shortest_lease
         if self.deck.stop.is_set():
             return
@@ -194,8 +199,23 @@ class Node:
             for name, at in self.deck.limits.next_tokens().items()
         }
         return json.dumps(
-            {"lanes": list(self.options.lanes), "sinks": self.deck.outlets.errors(), "limits": limits}
+            {
+                "lanes": list(self.options.lanes),
+                "sinks": self.deck.outlets.errors(),
+                "limits": limits,
+                **self.deck.air.told(now, here),
+            }
         )
+
+    async def _tell(self) -> bool:
+        """Leave the note in the store as soon as it says something else; the heartbeat repeats it."""
+        note = self.deck.holdings.note = self._note()
+        said = gist(note)
+        if said != self._said:
+            self._said = said
+            with suppress(NotFound):  # our row was cleaned away while we slept
+                await self.ground.call(self.ground.store.beat, self.deck.node, note)
+        return False
 
     # -- running
     def _may_dispatch(self) -> bool:

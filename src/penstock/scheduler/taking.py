@@ -6,15 +6,15 @@ A job gives back to the limits that it took from, whatever its lane's pool is by
 from collections.abc import Callable, Iterable, Sequence
 
 from penstock.domain.job import Claimed
-from penstock.scheduler.limits import Limits
+from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
 
 
 class Taking:
     """The tokens and slots of one claim's jobs."""
 
-    def __init__(self, limits: Limits, who: int) -> None:
-        self._limits, self._who = limits, who
+    def __init__(self, deck: Deck, who: int) -> None:
+        self._deck, self._limits, self._who = deck, deck.limits, who
         self._by: dict[int, Plan] = {}
 
     def admit(self, plan: Plan, jobs: Sequence[Claimed]) -> tuple[list[Claimed], list[Claimed]]:
@@ -22,7 +22,13 @@ class Taking:
         go, wait = self._limits.admit(plan, jobs, who=self._who)
         for claimed in go:
             self._by[claimed.job.arrival] = plan
+        self._deck.air.wait(self._who, wait, self._deck.ground.monotonic())
         return go, wait
+
+    def close(self, lane: str) -> None:
+        """Note that none of these jobs waits any more."""
+        self._limits.forget(lane, self._who)
+        self._deck.air.wait(self._who, (), 0.0)
 
     def refund(self, jobs: Iterable[Claimed]) -> None:
         """Give back tokens and slots of jobs for which no call was made."""

@@ -6,10 +6,10 @@ from threading import RLock
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row
-from penstock.domain.job import Audit, Job
+from penstock.domain.job import ON_REQUEST, Attempt, Audit, Job
 from penstock.domain.leases import lapsed
 from penstock.domain.ordering import sequence_of
-from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name
+from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
 from penstock.domain.states import IN_FLIGHT, LIVE, JobState
 from penstock.errors import InvalidQuery
 from penstock.ports.insight import LEADER, GroupPage, GroupRow
@@ -76,21 +76,21 @@ class InsightPart:
 
 def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     row = job.live
-    about = [audit for audit in tables.audit if audit.arrival == row.arrival]
-    tried = [attempt for attempt in tables.attempts if attempt.arrival == row.arrival]
+    last, tried = _last(tables, row.arrival)
     request = tables.requests.get(row.arrival) if job.state in LIVE else None
     lease = tables.claims.get(row.epoch or 0) if job.state is JobState.CLAIMED else None
     node = None if row.node is None else tables.nodes.get(row.node)
     standing = Standing(
         now,
         job,
-        last=about[-1] if about else None,
-        tried=tried[-1] if tried else None,
+        last=last,
+        tried=tried,
         lease_until=lease.lease_until if lease else None,
         holder=None if row.node is None else holder_name(row.node, node.name if node else None),
         request=request.verb if request else None,
         asked_by=request.actor if request else None,
         asked_at=request.at if request else None,
+        asked_why=request.reason if request else None,
     )
     if row.grp is None or not row.holds or job.state not in LIVE:
         return standing
@@ -109,7 +109,19 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
 def _neighbour(tables: Tables, arrival: int | None) -> Neighbour:
     [job] = [job for id_, a in tables.by_id.items() if a == arrival and (job := find(tables, id_))]
     row = job.live
-    return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error)
+    since = stuck_since(job, *_last(tables, row.arrival))
+    return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error, since)
+
+
+def _last(tables: Tables, arrival: int) -> tuple[Audit | None, Attempt | None]:
+    """Return the last audit row and the last attempt of a job."""
+    about = [a for a in tables.audit if a.arrival == arrival and not _on_request(a)]
+    tried = [attempt for attempt in tables.attempts if attempt.arrival == arrival]
+    return about[-1] if about else None, tried[-1] if tried else None
+
+
+def _on_request(audit: Audit) -> bool:
+    return (audit.actor, audit.reason) == ("penstock", ON_REQUEST)
 
 
 def _names(tables: Tables) -> set[tuple[str, str]]:
@@ -131,8 +143,8 @@ def _group(tables: Tables, lane: int, name: str) -> Group:
 def _group_row(tables: Tables, lane: str, name: str, now: datetime) -> GroupRow:
     number = tables.lanes[lane].id
     group, rows = _group(tables, number, name), tables.group_rows(number, name)
-    blocked_at = {audit.arrival: audit.at for audit in tables.audit if audit.arrival is not None}
-    blocked_at |= {arrival: ended.at for arrival, ended in tables.dead.items()}
+    blockers = [] if group.blocker is None else [group.blocker]
+    blocked_at = {arrival: _neighbour(tables, arrival).since for arrival in blockers}
     pause = _pause(tables, number, name)
     told = Told(
         now,

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.groups import BLOCKED, MOST, PAUSED, Group, GroupRow, Told, group_row
-from penstock.domain.job import Audit, Live
+from penstock.domain.job import ON_REQUEST, Attempt, Audit, Live
 from penstock.domain.ordering import Place
+from penstock.domain.standing import OUTCOME_UNKNOWN
 from penstock.errors import InvalidQuery
 from penstock.ports.insight import GroupPage
 from penstock.stores.sql.database import Tx
@@ -56,10 +57,16 @@ BEHIND: Final = """
       ORDER BY lane, grp, ord, arrival LIMIT :most) q LIMIT 1"""
 _AUDIT: Final = ", ".join(Audit._fields)
 LAST_AUDIT: Final = f"""
-    SELECT {_AUDIT} FROM penstock.audit WHERE arrival = :arrival ORDER BY id + 0 DESC LIMIT 1"""
+    SELECT {_AUDIT} FROM penstock.audit
+     WHERE arrival = :arrival AND (reason IS NULL OR reason <> '{ON_REQUEST}' OR actor <> 'penstock')
+     ORDER BY id + 0 DESC LIMIT 1"""
+TRIED: Final = f"""
+    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
+     ORDER BY ended_at DESC, send DESC LIMIT 1"""
 PAUSED_BY: Final = f"""
     SELECT {_AUDIT} FROM penstock.audit INDEXED BY penstock.audit_group
      WHERE lane = :lane AND after = :grp AND action = 'pause_group' ORDER BY id + 0 DESC LIMIT 1"""
+ENDED_AT: Final = Attempt._fields.index("ended_at")
 ID: Final = "SELECT arrival, id FROM penstock.contexts WHERE keep = :keep AND arrival = :arrival LIMIT 1"
 
 
@@ -181,6 +188,7 @@ def _rows(tx: Tx, walk: Walk, groups: Groups) -> list[GroupRow]:
     dead = ended_rows(tx, DEAD_ROWS, blockers)
     held = {"arrival": [arrival for arrival in blockers if arrival not in dead]}
     since = {row[1]: tx.time(row[0]) for row in tx.fetch_each(LAST_AUDIT, held)}
+    since |= {row[0]: tx.time(row[ENDED_AT]) for row in tx.fetch_each(TRIED, _unknown(groups.values()))}
     since |= {arrival: end.finished_at for arrival, end in dead.items()}
     paused = _each([name for name, group in groups.items() if group.state == PAUSED])
     paused_at = {Name(row[2], row[6]): tx.time(row[0]) for row in tx.fetch_each(PAUSED_BY, paused)}
@@ -195,6 +203,13 @@ def _rows(tx: Tx, walk: Walk, groups: Groups) -> list[GroupRow]:
         )
         for name, group in groups.items()
     ]
+
+
+def _unknown(groups: Iterable[Group]) -> dict[str, list[object]]:
+    """Return the heads that recovery holds: their last attempt says since when, no audit row does."""
+    heads = [group.head for group in groups if group.head is not None and group.blocker == group.head.arrival]
+    found = [head for head in heads if head.reason == OUTCOME_UNKNOWN]
+    return {"keep": [head.keep for head in found], "arrival": [head.arrival for head in found]}
 
 
 def _ids(tx: Tx, jobs: Sequence[Live]) -> dict[int, str]:

@@ -6,12 +6,12 @@ from typing import Final
 from penstock.domain.groups import MOST, Group
 from penstock.domain.job import Attempt, Audit, Job, Live
 from penstock.domain.ordering import Place, sequence_of
-from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name
+from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
 from penstock.domain.states import IN_FLIGHT, LIVE, Verb
 from penstock.ports.insight import LEADER, GroupPage
 from penstock.stores.sql import grouplist
 from penstock.stores.sql.database import Database, Tx, one
-from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY
+from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY, TRIED
 from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.reading import GROUP, HEAD, Found, arrivals_of, attempt_of, jobs_of, locate
 
@@ -21,10 +21,7 @@ BEFORE: Final = """
     SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
       WHERE lane = :lane AND grp = :grp AND holds AND (ord, arrival) < (:ord, :arrival)
       ORDER BY lane, grp, ord, arrival LIMIT :most) q"""
-TRIED: Final = f"""
-    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
-     ORDER BY ended_at DESC, send DESC LIMIT 1"""
-REQUEST: Final = "SELECT verb, actor, at FROM penstock.requests WHERE arrival = :arrival"
+REQUEST: Final = "SELECT verb, actor, at, reason FROM penstock.requests WHERE arrival = :arrival"
 NODE: Final = "SELECT name FROM penstock.nodes WHERE id = :node"
 NODES: Final = """
     SELECT id, name, version, started_at, seen_at, note FROM penstock.nodes INDEXED BY penstock.nodes_seen
@@ -88,8 +85,8 @@ def _standing(tx: Tx, hot: HotPath, id_: str) -> Standing | None:
 
 def _asked(tx: Tx, standing: Standing) -> Standing:
     """Add what an operator asked of the job's holder."""
-    for verb, actor, at in tx.fetch(REQUEST, arrival=standing.job.live.arrival):
-        return standing._replace(request=Verb(verb), asked_by=actor, asked_at=tx.time(at))
+    for verb, actor, at, why in tx.fetch(REQUEST, arrival=standing.job.live.arrival):
+        return standing._replace(request=Verb(verb), asked_by=actor, asked_at=tx.time(at), asked_why=why)
     return standing
 
 
@@ -125,7 +122,8 @@ def _in_group(tx: Tx, hot: HotPath, standing: Standing) -> Standing:
 def _neighbour(tx: Tx, hot: HotPath, arrival: int) -> Neighbour | None:
     for job in _jobs(tx, locate(tx, hot, [arrival], lock=False)):
         row = job.live
-        return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error)
+        since = stuck_since(job, _last(tx, LAST_AUDIT, arrival=row.arrival), _tried(tx, row))
+        return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error, since)
     return None
 
 

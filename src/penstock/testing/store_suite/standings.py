@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from penstock.domain.ordering import Mode
-from penstock.domain.outcomes import Dispatched, Failed, Running, Succeeded
+from penstock.domain.outcomes import Dispatched, Failed, Lapsed, Returned, Running, Succeeded
 from penstock.domain.standing import Standing
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.ports.insight import LEADER
@@ -60,7 +60,7 @@ class StandingTests:
         for place, job_id in enumerate(job_ids[1:], 1):
             standing = _standing(store, job_id)
             assert standing.ahead is not None
-            assert standing.ahead == (job_ids[0], S.PENDING, 1, due, None, None)
+            assert standing.ahead == (job_ids[0], S.PENDING, 1, due, None, None, None)
             assert standing.before == place
         assert _standing(store, job_ids[0]).ahead is None
 
@@ -75,7 +75,11 @@ class StandingTests:
             standing = _standing(store, second)
             assert standing.ahead is not None
             assert (standing.ahead.id, standing.before) == (first, 1)
-            assert standing.ahead.state is store.find([first])[first].state
+            shown = store.find([first])[first]
+            assert standing.ahead.state is shown.state
+            assert standing.ahead.since == (
+                shown.live.started_at or shown.live.sent_at or shown.live.claimed_at
+            )
             assert _standing(store, first).ahead is None
 
     def test_a_group_waits_for_the_first_of_a_run(self, store: Store) -> None:
@@ -98,7 +102,8 @@ class StandingTests:
             standing = _standing(store, job_id)
             assert standing.ahead is not None
             assert standing.ahead[:3] == (dead, S.DEAD, 99)
-            assert standing.ahead[4:] == (Reason.PERMANENT, "boom")
+            assert standing.ahead[4:6] == (Reason.PERMANENT, "boom")
+            assert standing.ahead.since == store.find([dead])[dead].finished_at
             assert standing.before == place
 
     def test_a_job_that_does_not_mind_the_dead_has_nobody_ahead(self, store: Store) -> None:
@@ -125,6 +130,20 @@ class StandingTests:
         assert held.ahead is None
         assert held.last is not None
         assert held.last[3:] == ("ops", "hold", "pending", "held", "because")
+        assert ahead.since == held.last.at
+
+    def test_a_group_waits_for_a_job_that_recovery_holds(self, store: Store) -> None:
+        """Since its last attempt ended, in the list of groups too: nobody held it by hand."""
+        put_lane(store)
+        first, second = enqueue(store, ordered(), ordered())
+        settle(store, some(claim_groups(store)), Lapsed(hold=True))
+
+        ahead, tried = _standing(store, second).ahead, _standing(store, first).tried
+        assert ahead is not None
+        assert tried is not None
+        assert (ahead.id, ahead.reason, ahead.since) == (first, "outcome_unknown", tried.ended_at)
+        [row] = store.list_groups(blocked=True).groups
+        assert (row.blocker, row.since) == (first, tried.ended_at)
 
     def test_a_retry_keeps_its_place_ahead(self, store: Store) -> None:
         """With the error of its last attempt."""
@@ -197,11 +216,25 @@ class StandingTests:
         operate(store, Verb.CANCEL, job_id)
 
         standing = _standing(store, job_id)
-        assert (standing.request, standing.asked_by) == (Verb.CANCEL, "ops")
+        assert (standing.request, standing.asked_by, standing.asked_why) == (Verb.CANCEL, "ops", "because")
         assert standing.asked_at is not None
         assert before <= standing.asked_at <= store.now()
         settle(store, batch, Succeeded())
-        assert _standing(store, job_id)[-3:] == (None, None, None)
+        assert _standing(store, job_id)[-4:] == (None, None, None, None)
+
+    def test_what_was_done_on_request_is_the_doing_of_who_asked(self, store: Store) -> None:
+        """Not of Penstock, which only waited for the moment."""
+        put_lane(store)
+        for verb, state in ((Verb.CANCEL, S.CANCELLED), (Verb.HOLD, S.HELD)):
+            [job_id] = enqueue(store, job())
+            batch = some(claim(store))
+            operate(store, verb, job_id)
+            settle(store, batch, Returned("it was asked for"))
+
+            standing = _standing(store, job_id)
+            assert standing.job.state is state
+            assert standing.last is not None
+            assert (standing.last.actor, standing.last.reason) == ("ops", "because")
 
     def test_a_job_that_ended_has_nobody_ahead(self, store: Store) -> None:
         """However it ended."""

@@ -1,0 +1,33 @@
+"""What `explain` says of jobs that a node has claimed, while it has them."""
+
+import asyncio
+
+from penstock.domain.envelopes import Envelope
+from penstock.domain.gates import Gate
+from penstock.domain.pools import pool
+from tests.scheduler.engine import Engine
+
+
+async def test_a_job_is_being_sent_and_another_waits_for_a_slot_of_its_pool(engine: Engine) -> None:
+    engine.store.put_pool(pool("narrow", max_in_flight=1), actor="test")
+    done = asyncio.Event()
+
+    async def slow(_: Envelope) -> None:
+        await done.wait()
+
+    engine.answers["orders"] = slow
+    ids = engine.enqueue({"pool": "narrow"}, {"pool": "narrow"})
+
+    def texts() -> list[str]:
+        return [engine.client.explain(id_).text for id_ in ids]
+
+    async with engine.node(name="host"):
+        await engine.until(lambda: any("is being sent by host (node" in text for text in texts()))
+        await engine.until(lambda: any('the limit of pool "narrow"' in text for text in texts()))
+        [sent] = [id_ for id_ in ids if "is being sent" in engine.client.explain(id_).text]
+        first, again = engine.client.explain(sent), engine.client.explain(sent)
+        assert (first.gate, first.eta) == (Gate.LEASE, None)
+        assert first.since is not None
+        assert first.since == again.since
+        done.set()
+        await engine.ended(*ids)
