@@ -1,29 +1,33 @@
-"""The commands of the README work in the order they are printed, beside a node with the demonstration."""
+"""The examples of the README work in the order they are printed, beside a node with the demonstration."""
 
 import os
 import re
-import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from penstock.domain.lanes import lane
+from penstock.stores.connect import connect
+from tests.chaos.processes import PENSTOCK, Process, eventually, start
+from tests.servers import free_port
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SQL = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```toml\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PENSTOCK = ".venv/bin/penstock "
-FOREVER = ("serve", "listen")
+OURS = (".venv/bin/penstock ", "curl ")
+FOREVER = ("penstock serve", "penstock listen")
 
 
 def commands() -> Iterator[str]:
     for block in SHELL.findall(README):
         for line in block.splitlines():
-            if line.startswith(PENSTOCK):
-                yield line.removeprefix(PENSTOCK).partition("    #")[0].strip()
+            if line.startswith(OURS):
+                yield line.partition("    #")[0].strip().removeprefix(".venv/bin/")
 
 
 @pytest.fixture
@@ -33,63 +37,74 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def environment() -> dict[str, str]:
+async def test_the_commands_of_the_readme_work(folder: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    return kept | {"PYTHONUNBUFFERED": "1", "PENSTOCK_PORT": "0"}
-
-
-@contextmanager
-def start(folder: Path, *args: str) -> "Iterator[subprocess.Popen[str]]":
-    command = [sys.executable, "-m", "penstock", *args]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def said(process: "subprocess.Popen[str]", words: str) -> None:
-    assert process.stdout is not None
-    lines = []
-    while words not in (lines[-1] if lines else ""):
-        lines.append(process.stdout.readline())
-        assert lines[-1], "".join(lines)
-
-
-def test_the_commands_of_the_readme_work(folder: Path) -> None:
-    done = []
-    with start(folder, "dev", "--demo") as dev:
-        said(dev, "page")
+    port = str(free_port())
+    environment = kept | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}",
+        "PENSTOCK_PORT": port,
+        "PYTHONUNBUFFERED": "1",
+    }
+    dev = start("dev", folder, *PENSTOCK, "dev", "--demo", environment=environment)
+    try:
+        await eventually("the node", lambda: "page   http" in dev.said)
         for line in commands():
-            if line.startswith("lanes apply"):  # by then the reader has written the file
+            mine = line.replace("7070", port).replace("9000", "0")
+            if line.startswith(FOREVER):
+                await serves(
+                    start(mine.split()[1], folder, *mine.split(), environment=environment | OTHER), line
+                )
+                continue
+            if "lanes apply" in line:  # by then the reader has written the file
                 for name, content in FILE.findall(README):
                     (folder / name).write_text(content)
-            run(folder, line)
-            done.append(line.split()[0])
-        dev.send_signal(signal.SIGINT)
-        dev.communicate(timeout=30)
+            process = start("shell", folder, "bash", "-c", mine, environment=environment)
+            assert await process.ended(within=60) == 0, f"{line}\n{process.said}{process.told}"
+        dev.signal(signal.SIGINT)
+        assert await dev.ended() == 0, dev.told
+    finally:
+        dev.popen.kill()
+        dev.popen.wait()
 
-    assert dev.returncode == 0
-    assert {"enqueue", "groups", "jobs", "lanes", "serve", "listen"} <= set(done)
+
+OTHER = {"PENSTOCK_PORT": "0"}
 
 
-def run(folder: Path, line: str) -> None:
-    """Run one command; one that serves for ever is told to stop once it says that it does."""
-    first, *rest = shlex.split(line.partition(" < ")[0])
-    if first in FOREVER:
-        port = ["--port", "0"] if first == "listen" else []
-        with start(folder, first, *[arg for arg in rest if arg not in ("--port", "9000")], *port) as process:
-            said(process, "http://127.0.0.1:")
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
-        assert process.returncode == 0, line
-        return
-    given = folder / "jobs.ndjson" if "<" in line else Path(os.devnull)
-    with given.open() as stdin:
-        command = [sys.executable, "-m", "penstock", first, *rest]
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), stdin=stdin, capture_output=True, text=True, check=False
-        )
-    assert done.returncode == 0, line + "\n" + done.stdout + done.stderr
+async def serves(process: Process, line: str) -> None:
+    """See that it says where it serves, and that it ends when told to."""
+    try:
+        await eventually(line, lambda: "http://127.0.0.1:" in process.said)
+        process.signal(signal.SIGINT)
+        assert await process.ended() == 0, process.told
+    finally:
+        process.popen.kill()
+        process.popen.wait()
+
+
+def test_the_examples_are_five_and_say_what_they_should() -> None:
+    assert re.findall(r"^\*\*(\d)\. ", README, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+    words = {line.split()[1] for line in commands() if line.startswith("penstock")}
+    assert {"enqueue", "groups", "jobs", "lanes", "serve", "listen", "dead", "replay", "doctor"} <= words
+    assert any(line.startswith("curl") for line in commands())
+
+
+def test_the_statement_of_the_readme_makes_a_job(pg18_dsn: str) -> None:
+    store = connect(pg18_dsn)
+    try:
+        store.migrate()
+        store.put_lane(lane("hello"), actor="test")
+        with psycopg.connect(pg18_dsn) as connection:
+            for statement in SQL.findall(README):
+                connection.execute(statement.encode())
+        assert store.depth("hello") == len(SQL.findall(README)) == 1
+    finally:
+        store.close()
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+    results = (Path(__file__).parents[2] / "bench" / "RESULTS.md").read_text(encoding="utf-8")
+
+    assert "| the same without a limit | 19,623/s |" in results.replace("PostgreSQL 18: ", "")
+    assert "PostgreSQL 18: Client.enqueue to the call of the sink, 50/s | p50 5.5 ms, p99 14.0 ms" in results
+    assert "| 19,600 |" in README
+    assert "| 5.5 / 14 |" in README
