@@ -221,9 +221,8 @@ class RedisSource:
         async with self._answers(), self._redis.pipeline(transaction=True) as steps:
             for kept in several:
                 if bury:
-                    steps.xadd(
-                        self._dead_queue or f"{kept.queue}{DEAD}", {"body": kept.body, "of": _id(kept)}
-                    )
+                    body = kept.body.encode(errors="surrogateescape")
+                    steps.xadd(self._dead_queue or f"{kept.queue}{DEAD}", {"body": body, "of": _id(kept)})
                 steps.xack(kept.queue, GROUP, _id(kept))
                 steps.xdel(kept.queue, _id(kept))
             await steps.execute()

@@ -40,9 +40,9 @@ class Turns:
         """Return all queues there are now, in trouble or not."""
         return frozenset(self._queues())
 
-    def skip(self, queue: str, trouble: str, pause: timedelta = PAUSE) -> None:
+    def skip(self, queue: str, trouble: str, pause: timedelta | None = None) -> None:
         """Leave a queue alone for a while."""
-        self._later[queue] = self._clock.monotonic() + pause.total_seconds()
+        self._later[queue] = self._clock.monotonic() + (PAUSE if pause is None else pause).total_seconds()
         self._trouble = trouble
 
     def complain(self) -> None:
