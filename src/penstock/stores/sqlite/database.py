@@ -4,9 +4,14 @@
 it returns. SQLite has one writer at a time, in this process and in all others: a caller that leaves a
 transaction open makes everybody else wait, up to `busy_timeout`, after which StoreUnavailable is raised and
 the call can be repeated.
+
+A file that was moved, deleted or replaced under its connections would still take what is written, and nobody
+would ever find it: so it is looked at before every transaction and every commit, and nothing is accepted
+until it is back.
 """
 
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -25,6 +30,7 @@ from penstock.stores.sqlite.times import from_us, to_us
 from penstock.stores.sqlite.wakeups import SqliteWakeups
 
 T = TypeVar("T")
+MEMORY: Final = ":memory:"
 BUSY_TIMEOUT_S: Final = 10.0
 MIN_VERSION: Final = (3, 35, 0)
 BROKEN_TEXT: Final = "Could not decode to UTF-8"
@@ -166,7 +172,7 @@ class SqliteDatabase:
     ) -> None:
         if sqlite3.sqlite_version_info < MIN_VERSION:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Penstock needs 3.35 or newer")
-        self._path = str(path)
+        self._path = str(path) if str(path) == MEMORY else str(Path(path).absolute())
         self._clock = clock
         self._timeout = busy_timeout
         self._trace = trace
@@ -174,6 +180,7 @@ class SqliteDatabase:
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._closed = False
         self._writer = self._connect()
+        self._file = _identity(self._path)
 
     def write(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure between BEGIN IMMEDIATE and COMMIT; nothing of it stays if it raises."""
@@ -205,9 +212,11 @@ class SqliteDatabase:
                 self._writer.execute("PRAGMA synchronous=FULL")
 
     def _transaction(self, work: Callable[[SqliteTx], T]) -> T:
+        self._require_file("write")
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             result = work(SqliteTx(self._writer, self._clock))
+            self._require_file("write")
             self._writer.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
@@ -218,9 +227,10 @@ class SqliteDatabase:
     def read(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, beside the writer."""
         self._require_open("read")
-        if self._path == ":memory:":
+        if self._path == MEMORY:
             with self._lock:
                 return work(SqliteTx(self._writer, self._clock))
+        self._require_file("read")
         with self._reader() as connection, translated("read"):
             connection.execute("BEGIN")
             try:
@@ -241,7 +251,7 @@ class SqliteDatabase:
 
     def wakeups(self) -> SqliteWakeups | None:
         """Return a way to wait for commits; none in memory, where only this process could make one."""
-        return None if self._path == ":memory:" else SqliteWakeups(self._path)
+        return None if self._path == MEMORY else SqliteWakeups(self._path)
 
     def close(self) -> None:
         """Close every connection."""
@@ -257,6 +267,17 @@ class SqliteDatabase:
     def _require_open(self, operation: str) -> None:
         if self._closed:
             raise StoreUnavailable(f"{operation} (it was closed: open it again)")
+
+    def _require_file(self, operation: str) -> None:
+        """Raise StoreUnavailable unless the path still leads to the file that is open."""
+        there = _identity(self._path)
+        if there == self._file:
+            return
+        what = "moved or deleted" if there is None else "replaced by another one"
+        raise StoreUnavailable(
+            f"{operation} (the file {self._path} was {what} while it is in use: put it back,"
+            " or restart everything that uses it to go on with what is there)"
+        )
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -283,6 +304,17 @@ class SqliteDatabase:
             if self._trace is not None:
                 connection.set_trace_callback(self._trace)
             return connection
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return which file a path leads to; None = to none."""
+    if path == MEMORY:
+        return None
+    try:
+        found = os.stat(path)  # noqa: PTH116 - on every transaction: no Path is made for it
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 PRAGMAS: Final = (

@@ -2,6 +2,7 @@
 
 import sqlite3
 from datetime import timedelta
+from pathlib import Path
 from threading import Event, Lock
 from time import monotonic
 from typing import Final
@@ -48,7 +49,8 @@ class SqliteWakeups:
         """Say whether there was a commit since the last look; the first look does not know."""
         first = self._connection is None
         if self._connection is None:
-            self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            file = f"{Path(self._path).absolute().as_uri()}?mode=rw"  # never make one: it may have been moved
+            self._connection = sqlite3.connect(file, uri=True, isolation_level=None, check_same_thread=False)
         before = self._version
         [[self._version]] = self._connection.execute("PRAGMA data_version").fetchall()
         return first or self._version != before
