@@ -15,6 +15,7 @@ from random import Random
 
 from penstock.app import hear
 from penstock.domain.envelopes import Envelope
+from penstock.garbage import spare_what_is_loaded
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Event
 from penstock.ports.executor import ThreadExecutor
@@ -60,6 +61,7 @@ async def main(url: str, batch: int) -> None:
     loop = asyncio.get_running_loop()
     threading.Thread(target=hear, args=(store, loop, node.wake, node.stop), daemon=True).start()
     threading.Thread(target=_until_told, args=(loop, node), daemon=True).start()
+    spare_what_is_loaded()
     await node.run()
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"calls": notebook.calls, "rss_mb": rss}))

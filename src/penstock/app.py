@@ -37,6 +37,7 @@ from penstock.config.settings import Settings
 from penstock.delivery.processing import Processor
 from penstock.domain.durations import parse_duration
 from penstock.errors import InvalidConfig, StoreUnavailable
+from penstock.garbage import spare_what_is_loaded
 from penstock.observability import logs
 from penstock.observability.deliveries import Deliveries
 from penstock.observability.depths import Depths
@@ -179,6 +180,7 @@ class App:
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             if self.companion is not None:
                 tasks.create_task(self.companion(store, api_threads, self.stop, http_over))
+            spare_what_is_loaded()
             self.started(url_of(sock))
             async with asyncio.TaskGroup() as engines:
                 engines.create_task(node.run())
