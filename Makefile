@@ -12,7 +12,7 @@ ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup dev test lint format soak bench docs-generate requirements services clean
+.PHONY: help setup dev test lint format soak bench docs-generate screenshots requirements services clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ soak: setup services  ## the tests that take many minutes
 
 bench: setup services  ## the store against bare SQL, in ten minutes; ARGS=--full for hours
 	$(BIN)/python -m bench $(ARGS)
+
+screenshots: setup  ## pictures of every screen, all sizes and themes, into build/screens; ARGS=--docs for docs/screens
+	$(BIN)/python tools/screenshots.py $(ARGS)
 
 docs-generate: setup  ## write the reference pages that come from code
 	$(BIN)/python tools/generate_docs.py

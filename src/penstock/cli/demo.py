@@ -3,6 +3,8 @@
 orders     strict order per customer; now and then one is refused, and those behind it wait for an operator
 payments   a herd due at the next full minute, drained at the lane's rate
 sms        a provider that fails now and then, and asks to slow down
+mail       shares the provider's rate with sms; some mailboxes do not exist, which are the dead letters
+reports    due at full hours, paused by somebody who said why
 """
 
 import asyncio
@@ -18,6 +20,7 @@ from aiohttp import web
 
 from penstock.client import Client
 from penstock.domain.lanes import Lane, lane
+from penstock.domain.pools import pool
 from penstock.errors import PenstockError
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import Executor
@@ -28,6 +31,7 @@ BLOCKED: Final = "acme"
 HERD: Final = 300
 MOST_WAITING: Final = 5_000
 RECALLS_EVERY: Final = 3_000  # orders, about ten minutes
+POOL: Final = "messages"
 TICK_S: Final = 0.5
 
 
@@ -36,8 +40,28 @@ def demo_lanes(base: str, provider: str) -> list[Lane]:
     return [
         lane("orders", sink="http", target=f"{base}/orders", mode="block_on_error", retry=["0s", "2s", "5s"]),
         lane("payments", sink="http", target=f"{base}/payments", rate="20/s", retention="1d"),
-        lane("sms", sink="http", target=f"{provider}/sms", retry=["0s", "1s", "3s", "10s"], retention="1d"),
+        lane(
+            "sms",
+            sink="http",
+            target=f"{provider}/sms",
+            pool=POOL,
+            retry=["0s", "1s", "3s", "10s"],
+            retention="1d",
+            dead_retention="1d",
+        ),
+        lane("mail", sink="http", target=f"{provider}/mail", pool=POOL, retention="1d", dead_retention="1d"),
+        lane("reports", sink="http", target=f"{base}/reports", retention="1d"),
     ]
+
+
+def operated(client: Client) -> None:
+    """Do what operators do: pause until a time, park a job, both with a reason. Once per store."""
+    now = client.store.now()
+    due = [now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=hour) for hour in range(1, 13)]
+    made = [client.enqueue("reports", {"hour": f"{at:%H}:00"}, run_at=at).id for at in due]
+    client.hold(made[0], reason="the quarter is not closed yet")
+    until = now + timedelta(hours=4)
+    client.store.pause_lane("reports", paused=True, actor="ann", reason="the warehouse moves", until=until)
 
 
 class Receiver:
@@ -49,6 +73,8 @@ class Receiver:
         app.router.add_post("/orders", self._order)
         app.router.add_post("/payments", self._payment)
         app.router.add_post("/sms", self._sms)
+        app.router.add_post("/mail", self._mail)
+        app.router.add_post("/reports", self._payment)
         self._runner = web.AppRunner(app, access_log=None)
 
     async def start(self) -> str:
@@ -73,6 +99,13 @@ class Receiver:
         await request.read()
         return web.Response(status=202)
 
+    async def _mail(self, request: web.Request) -> web.Response:
+        mail = await request.json()
+        if self._rng.random() < 0.04:
+            why = self._rng.choice(("does not exist", "is full", "refuses us"))
+            return web.Response(status=404, text=f"mailbox '{mail['to']}' {why}")
+        return web.Response(status=202)
+
     async def _sms(self, request: web.Request) -> web.Response:
         await request.read()
         roll = self._rng.random()
@@ -88,9 +121,13 @@ async def demonstrate(store: Store, executor: Executor, stop: asyncio.Event, ove
     rng, clock = Random(), SystemClock()  # noqa: S311 - it is a show
     shop, provider = Receiver(rng), Receiver(rng)
     try:
+        await executor.run(partial(store.put_pool, pool(POOL, rate="15/s"), actor="penstock dev --demo"))
+        first = "reports" not in await executor.run(store.lanes)
         for each in demo_lanes(await shop.start(), await provider.start()):
             await executor.run(partial(store.put_lane, each, actor="penstock dev --demo"))
         client = Client(store, actor="demo", clock=clock)
+        if first:
+            await executor.run(partial(operated, client))
         await Traffic(client, executor, rng, clock.now).run(stop)
         await over.wait()
     finally:
@@ -125,6 +162,7 @@ class Traffic:
             return
         jobs = [self._order() for _ in range(self.rng.randint(1, 4))]
         jobs += [self._sms() for _ in range(self.rng.randint(0, 2))]
+        jobs += [self._mail() for _ in range(self.rng.randint(0, 2))]
         self.client.enqueue_many([*jobs, *self._payments()])
 
     def _order(self) -> dict[str, Any]:
@@ -140,6 +178,10 @@ class Traffic:
     def _sms(self) -> dict[str, Any]:
         number = f"+1555{self.rng.randint(0, 9999):04}"
         return {"lane": "sms", "payload": {"to": number, "text": "Your parcel is on its way"}}
+
+    def _mail(self) -> dict[str, Any]:
+        who = self.rng.choice(CUSTOMERS)
+        return {"lane": "mail", "tenant": who, "payload": {"to": f"desk@{who}.example", "subject": "Invoice"}}
 
     def _payments(self) -> list[dict[str, Any]]:
         """Return a herd due at the next full minute, once per minute."""

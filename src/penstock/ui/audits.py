@@ -5,10 +5,15 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from penstock.domain.job import AuditEntry
+from penstock.domain.lanes import SETTINGS
+from penstock.domain.pools import POOL_SETTINGS
 
 MOST: Final = 8
 LONGEST: Final = 120
-DULL: Final = frozenset({"version", "id", "name", "created_at", "updated_at", "changed_at"})
+DULL: Final = frozenset(
+    {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
+)
+DEFAULTS: Final = {name: each.default for name, each in [*SETTINGS.items(), *POOL_SETTINGS.items()]}
 
 
 class Change(NamedTuple):
@@ -32,12 +37,12 @@ def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
 def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
     """Return the fields that differ, a handful at most."""
     before, after = _fields(entry.before), _fields(entry.after)
-    made = entry.before is None
-    names = [
-        name
-        for name in after | before
-        if before.get(name) != after.get(name) and name not in DULL and not (made and after.get(name) is None)
-    ]
+    if entry.action.endswith(".create"):  # what was made says only what is not as usual
+        before = DEFAULTS | {"paused": False}
+        after = DEFAULTS | after
+    names = [name for name in after | before if before.get(name) != after.get(name) and name not in DULL]
+    if entry.action.endswith(".create"):
+        before = {}
     return [Change(name, _text(before.get(name)), _text(after.get(name))) for name in names[:most]]
 
 

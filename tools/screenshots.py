@@ -1,0 +1,107 @@
+"""Take a picture of every screen, in all sizes and themes, or with `--docs` those of docs/screens.
+
+Runs `penstock dev --demo` on a store of its own until there is something to see, and the machine's Chromium.
+"""
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parent.parent
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+WIDTHS = (390, 1280, 1920)
+TALLEST = 1500
+SCREENS = {
+    "overview": "/",
+    "lanes": "/lanes",
+    "lane": "/lanes/orders",
+    "jobs": "/jobs",
+    "job": "/jobs?q=lane:orders+state:dead",
+    "groups": "/groups",
+    "dead": "/dead",
+    "bulk": "/bulk?verb=retry&q=lane:mail+state:dead",
+    "pools": "/pools",
+    "nodes": "/nodes",
+    "history": "/history",
+    "audit": "/audit",
+}
+
+
+@contextmanager
+def demonstration(warm_up: float) -> Iterator[str]:
+    """Run the demonstration and yield its address once it has run for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "penstock", "dev", "--demo", "--port", "0"]
+        with (Path(folder) / "log").open("w+") as log:
+            process = subprocess.Popen([*command, "--store", f"sqlite:///{folder}/p.db"], stdout=log)
+            try:
+                Event().wait(warm_up)
+                log.seek(0)
+                yield next(line.split()[1] for line in log if line.startswith("  page"))
+            finally:
+                process.send_signal(signal.SIGINT)
+                process.wait(60)
+
+
+def pictured(page: Page, name: str, path: str, target: Path) -> None:
+    """Open a screen and take its picture; the job is the first one of a list."""
+    page.goto(path)
+    if name == "job":
+        page.locator("tbody tr a").first.click()
+    page.wait_for_selector('#live[data-state="live"]')
+    page.wait_for_timeout(700)
+    height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
+    width = page.viewport_size["width"] if page.viewport_size else 1280
+    page.set_viewport_size({"width": width, "height": max(height, 800)})
+    page.screenshot(path=target)
+    page.set_viewport_size({"width": width, "height": 800})
+
+
+def main() -> None:
+    """Take them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--docs", action="store_true", help="1280 px, light, into docs/screens")
+    parser.add_argument("--warm-up", type=float, default=100.0, metavar="SECONDS")
+    parser.add_argument("--url", help="a node that runs already")
+    options = parser.parse_args()
+    folder = ROOT / ("docs/screens" if options.docs else "build/screens")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        sys.exit("there is no chromium on this machine")
+    runs = [(1280, "light")] if options.docs else [(w, t) for w in WIDTHS for t in ("light", "dark")]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        if options.url:
+            taken(browser, options.url, runs, folder, docs=options.docs)
+        else:
+            with demonstration(options.warm_up) as url:
+                taken(browser, url, runs, folder, docs=options.docs)
+
+
+def taken(browser: Browser, url: str, runs: list[tuple[int, str]], folder: Path, *, docs: bool) -> None:
+    """Take all pictures of some sizes and themes."""
+    for width, theme in runs:
+        context = browser.new_context(
+            base_url=url, viewport={"width": width, "height": 800}, color_scheme=theme
+        )
+        page = context.new_page()
+        for name, address in SCREENS.items():
+            suffix = "" if docs else f"-{width}-{theme}"
+            pictured(page, name, address, folder / f"{name}{suffix}.png")
+        context.close()
+    size = sum(file.stat().st_size for file in folder.glob("*.png"))
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
