@@ -149,7 +149,7 @@ class App:
         figures = Figures(stats, hour, monotonic=self.clock.monotonic)
         callers = Callers(store, executor=api_threads, clock=self.clock, login=bool(self.settings["login"]))
         door = Door(store, callers, executor=api_threads, clock=self.clock)
-        desk = Desk(client, api_threads)
+        desk, http_over = Desk(client, api_threads), asyncio.Event()
         screens = [*pages(desk, figures, live=live, health=health), *login_pages(door)]
         app = make_app(
             client,
@@ -163,9 +163,10 @@ class App:
             callers=callers,
             hosts=self._hosts(),
             pages=[*screens, *dispatch_routes(processor), *_ways_in(routing)],
+            over=http_over,
         )
         self._listen_for_signals()
-        http_over, self._pulse = asyncio.Event(), self.clock.monotonic()
+        self._pulse = self.clock.monotonic()
         watching = (node.scout,)
         threading.Thread(target=self._watch, args=watching, name="penstock-watchdog", daemon=True).start()
         async with aclosing(processor), asyncio.TaskGroup() as tasks:

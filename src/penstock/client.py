@@ -75,6 +75,11 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def actor(self) -> str:
+        """Who the audit names for what is done through this client."""
+        return self._actor
+
     def acting(self, who: Who) -> "Client":
         """Return a client on the same connections that acts for somebody, and sees no more than he may."""
         other = copy(self)
@@ -310,16 +315,8 @@ class Client:
         again: payload, headers, target, or `merge`, the members of its payload that change. The same `key`
         again returns the operation that is there.
         """
-        new = new_operation(
-            verb_of(verb),
-            filter,
-            actor=self._actor,
-            reason=arguments.check_reason(reason),
-            rate=rate,
-            force=force,
-            key=key,
-            change=change,
-        )
+        who = {"actor": self._actor, "reason": arguments.check_reason(reason)}
+        new = new_operation(verb_of(verb), filter, rate=rate, force=force, key=key, change=change, **who)
         return self.store.start_operation(new)
 
     def operation(self, id: str) -> Operation:  # noqa: A002

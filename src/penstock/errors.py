@@ -12,6 +12,7 @@ PenstockError
 ├── NotFound              no job (lane, group …) of that name
 ├── TermOver              this node no longer leads; nothing was written
 ├── InUse                 a lane or pool cannot be deleted while something needs it
+├── VersionChanged        a lane or pool is not as the caller last saw it; nothing was written
 ├── InvalidQuery          a filter of a list is wrong
 │   └── InvalidFilter     a line of the filter language is wrong, at a place it names
 ├── InvalidCursor         a list cannot go on from there
@@ -127,6 +128,15 @@ class InUse(PenstockError):
         super().__init__(f'{kind} "{name}" {needed}')
         self.kind = kind
         self.name = name
+
+
+class VersionChanged(PenstockError):
+    """It is not as the caller last saw it; nothing was written."""
+
+    def __init__(self, kind: str, name: str, version: int) -> None:
+        now = f"is at version {version} now" if version else "is not there"
+        super().__init__(f'{kind} "{name}" {now}: somebody changed it meanwhile')
+        self.version = version
 
 
 class InvalidQuery(PenstockError):

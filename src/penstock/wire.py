@@ -15,6 +15,7 @@ from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_credentials
+from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.pools import Pool
@@ -306,6 +307,13 @@ def audit_entry_object(entry: AuditEntry) -> dict[str, Any]:
     """Return one entry of the audit log."""
     audit = Audit(entry.at, None, None, entry.actor, entry.action, entry.before, entry.after, entry.reason)
     return {"number": entry.number, "lane": entry.lane, "job": entry.job, **audit_object(audit)}
+
+
+def operation_object(operation: Operation) -> dict[str, Any]:
+    """Return how far a bulk operation is; what an edit changes is not shown, it may be secret."""
+    hidden = {"change", "key", "place", "refusals", "next_at", "tenant"}
+    shown = {name: value for name, value in operation._asdict().items() if name not in hidden}
+    return {**shown, "refusals": raw(operation.refusals), "edits": operation.change is not None}
 
 
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The application: every route of a node, behind the checks of access.py."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from random import Random
 
@@ -9,16 +10,23 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 from prometheus_client import CollectorRegistry
 
+from penstock import __version__
 from penstock.api.access import guarded
 from penstock.api.bodies import MAX_BODY
 from penstock.api.callers import Callers
 from penstock.api.desk import Desk, json_answer
+from penstock.api.events import event_routes
 from penstock.api.health import Readiness, health_routes, metrics_route
 from penstock.api.jobs import job_routes
+from penstock.api.lookout import lookout_routes
+from penstock.api.named import named_routes
+from penstock.api.openapi import openapi_route
+from penstock.api.operations import operation_routes
 from penstock.api.outcomes import outcome_routes
 from penstock.api.problems import Problem, answer
 from penstock.api.scopes import check_routes, guard_of, needs
 from penstock.api.stats import Stats
+from penstock.api.verbs import verb_routes
 from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.errors import PenstockError
@@ -41,12 +49,13 @@ def make_app(
     callers: Callers,
     hosts: Collection[str] = (),
     pages: Sequence[HTTPRouteHandler] = (),
+    over: asyncio.Event | None = None,
 ) -> ASGIApp:
     """Return the ASGI application of a node.
 
     Blocking calls of the client run on the executor, which whoever made it closes. `callers` finds out who is
     asking; `hosts` are names beside the loopback ones that the node goes by; `pages` are handlers of the UI,
-    `stats` the figures that it shares with `/api/stats`.
+    `stats` the figures that it shares with `/api/stats`. `over` lets go of those who listen to events.
     """
     desk = Desk(client, executor)
     readiness = Readiness(desk, health, clock.monotonic)
@@ -55,17 +64,21 @@ def make_app(
     async def get_stats() -> Response[bytes]:
         return json_answer(await desk.ask(stats))
 
-    return _served(
-        [
-            *job_routes(desk),
-            *outcome_routes(desk, rng),
-            *health_routes(desk, readiness, live=live, metrics=metrics),
-            get_stats,
-            *pages,
-        ],
-        callers=callers,
-        hosts=hosts,
-    )
+    routes = [
+        *job_routes(desk),
+        *verb_routes(desk),
+        *outcome_routes(desk, rng),
+        *named_routes(desk),
+        *lookout_routes(desk),
+        *operation_routes(desk),
+        *event_routes(
+            desk, monotonic=clock.monotonic, mark=f"{rng.getrandbits(48):x}", over=over or asyncio.Event()
+        ),
+        *health_routes(desk, readiness, live=live, metrics=metrics),
+        get_stats,
+        *pages,
+    ]
+    return _served([*routes, openapi_route(routes, version=__version__)], callers=callers, hosts=hosts)
 
 
 def make_router_app(

@@ -1,8 +1,9 @@
 """Blocking calls of the client, made beside the event loop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2s
 from typing import Any, ParamSpec, TypeVar
 
 from litestar import Request, Response
@@ -35,9 +36,23 @@ class Desk:
         return await self.executor.run(partial(call, *args, **kwargs))
 
 
-def json_answer(text: str, *, status: int = 200, location: str | None = None) -> Response[bytes]:
+def tagged(request: Request[Any, Any, Any], text: str) -> Response[bytes]:
+    """Return JSON with an ETag, or 304 to somebody who has it already."""
+    tag = f'"{blake2s(text.encode(errors="replace"), digest_size=9).hexdigest()}"'
+    known = {name.strip().removeprefix("W/") for name in request.headers.get("if-none-match", "").split(",")}
+    if tag in known:
+        return Response(b"", status_code=304, media_type="application/json", headers={"ETag": tag})
+    return json_answer(text, headers={"ETag": tag, "Cache-Control": "no-cache"})
+
+
+def json_answer(
+    text: str, *, status: int = 200, location: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
     """Return JSON that is already written; a lone surrogate in it is no UTF-8 and is replaced."""
-    headers = {"Cache-Control": "no-store"} | ({"Location": location} if location else {})
+    also = {"Location": location} if location else {}
     return Response(
-        text.encode(errors="replace"), media_type="application/json", status_code=status, headers=headers
+        text.encode(errors="replace"),
+        media_type="application/json",
+        status_code=status,
+        headers={"Cache-Control": "no-store", **also, **(headers or {})},
     )

@@ -1,21 +1,22 @@
 """`/api/jobs`: enqueue one or many, look at one, list."""
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.bodies import batch_of, json_text
-from penstock.api.desk import Desk, json_answer
+from penstock.api.desk import Desk, json_answer, tagged
+from penstock.api.params import Items, Kind, flag, items_of, line, number, read_params, states, text, time
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
-from penstock.domain.intake import check_text
+from penstock.domain.filters import SCHEDULED, Order, Span
 from penstock.domain.job import Enqueued
-from penstock.domain.names import near
 from penstock.domain.queries import Filters
-from penstock.errors import InvalidJob, InvalidQuery, PenstockError
+from penstock.domain.states import TERMINAL
+from penstock.errors import InvalidJob, PenstockError
 from penstock.observability.enqueueing import carrying
 from penstock.wire import (
     batch_object,
@@ -23,14 +24,17 @@ from penstock.wire import (
     enqueue_object,
     explanation_object,
     job_object,
+    raw,
     timeline_object,
 )
 
-FILTERS: Final = ("filter", "lane", "group", "tenant", "key", "after", "order")
 PAGE: Final = 50
 TOO_BROAD: Final = "the filter is broad: narrow the time range or name a lane, or go on with `next`"
-Items: TypeAlias = Sequence[tuple[str, str]]
-KNOWN: Final = (*FILTERS, "state", "limit", "payloads")
+KINDS: Final[Mapping[str, Kind]] = {
+    "filter": line, "lane": text, "group": text, "tenant": text, "key": text, "after": text, "order": text,
+    "state": states, "limit": number, "payloads": flag,
+}  # fmt: skip
+SPAN: Final[Mapping[str, Kind]] = {"from": time, "to": time}
 
 
 def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
@@ -38,21 +42,29 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
 
     @post("/api/jobs", opt=needs(Scope.ENQUEUE, tenants=True))
     async def enqueue(request: Request[Any, Any, Any]) -> Response[bytes]:
-        text = await json_text(request)
+        body = await json_text(request)
         key = request.headers.get("idempotency-key")
         with carrying(request.headers.get("traceparent")):
-            made = await desk.ask(_enqueue, desk.acting(request), text, key)
+            made = await desk.ask(_enqueue, desk.acting(request), body, key)
         location = None if made.id is None else f"/api/jobs/{made.id}"
         return json_answer(made.text, status=made.status, location=location)
 
     @get("/api/jobs", opt=needs(Scope.READ, tenants=True))
     async def list_jobs(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return json_answer(await desk.ask(_list, desk.acting(request), [*request.query_params.multi_items()]))
+        return json_answer(await desk.ask(_list, desk.acting(request), items_of(request)))
+
+    @get("/api/jobs/scheduled", opt=needs(Scope.READ, tenants=True))
+    async def scheduled(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_scheduled, desk.acting(request), items_of(request)))
+
+    @get("/api/jobs/history", opt=needs(Scope.READ, tenants=True))
+    async def history(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_history, desk.acting(request), items_of(request)))
 
     @get("/api/jobs/{job_id:str}", opt=needs(Scope.READ, tenants=True))
     async def get_job(request: Request[Any, Any, Any]) -> Response[bytes]:
         client, job_id = desk.acting(request), request.path_params["job_id"]
-        return json_answer(await desk.ask(lambda: encode(job_object(client.get(job_id)))))
+        return tagged(request, await desk.ask(lambda: encode(job_object(client.get(job_id)))))
 
     @get("/api/jobs/{job_id:str}/explain", opt=needs(Scope.READ, tenants=True))
     async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -63,7 +75,11 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
     async def get_timeline(request: Request[Any, Any, Any]) -> Response[bytes]:
         return json_answer(await desk.ask(_timeline, desk.acting(request), request.path_params["job_id"]))
 
-    return [enqueue, list_jobs, get_job, explain, get_timeline]
+    @get("/api/jobs/{job_id:str}/versions", opt=needs(Scope.PAYLOAD, tenants=True))
+    async def versions(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_versions, desk.acting(request), request.path_params["job_id"]))
+
+    return [enqueue, list_jobs, scheduled, history, get_job, explain, get_timeline, versions]
 
 
 class _Made(NamedTuple):
@@ -115,7 +131,23 @@ def _enqueue_many(client: Client, elements: Sequence[str]) -> str:
 
 
 def _list(client: Client, items: Items) -> str:
-    filters = _filters(items)
+    return listed(client, cast("Filters", read_params(items, KINDS)))
+
+
+def _scheduled(client: Client, items: Items) -> str:
+    found = {"state": [*SCHEDULED], "order": Order.DUE} | read_params(items, KINDS)
+    return listed(client, cast("Filters", found))
+
+
+def _history(client: Client, items: Items) -> str:
+    found = read_params(items, {**KINDS, **SPAN})
+    span = Span(found.pop("from", None), found.pop("to", None))
+    more = {"finished": span} if span else {}
+    return listed(client, cast("Filters", {"state": [*TERMINAL], **found, **more}))
+
+
+def listed(client: Client, filters: Filters) -> str:
+    """Return one page of a list."""
     lane = filters.get("lane")
     if lane is not None:
         client.lane(lane)
@@ -126,47 +158,15 @@ def _list(client: Client, items: Items) -> str:
     return encode({"jobs": jobs, "next": page.next} | ({"hint": TOO_BROAD} if partial else {}))
 
 
-def _filters(items: Items) -> Filters:
-    found: dict[str, Any] = {}
-    for name, value in items:
-        if name == "state":
-            found.setdefault("state", []).extend(value.split(","))
-        elif name in found:
-            raise InvalidQuery(name, "stands twice: give it once")
-        elif name == "limit":
-            found[name] = _number(name, value)
-        elif name == "payloads":
-            found[name] = _flag(name, value)
-        elif name in FILTERS:
-            found[name] = _text(name, value)
-        else:
-            raise InvalidQuery(name, f"there is no such filter; {_meant(name)}")
-    return cast("Filters", found)
-
-
-def _meant(name: str) -> str:
-    close = near(name, KNOWN)
-    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(KNOWN)}"
-
-
-def _number(name: str, value: str) -> int:
-    if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise InvalidQuery(name, f"{value!r} is no whole number")
-    return int(value)
-
-
-def _flag(name: str, value: str) -> bool:
-    if value not in {"true", "false"}:
-        raise InvalidQuery(name, f"{value!r} is neither true nor false")
-    return value == "true"
-
-
-def _text(name: str, value: str) -> str:
-    try:
-        return check_text(value)
-    except (ValueError, TypeError) as error:
-        raise InvalidQuery(name, str(error)) from None
-
-
 def _timeline(client: Client, job_id: str) -> str:
     return encode(timeline_object(client.get(job_id), client.timeline(job_id)))
+
+
+def _versions(client: Client, job_id: str) -> str:
+    job = client.get(job_id)
+    found = client.store.payload_versions(job.id)
+    shown = [
+        {**version._asdict(), "payload": raw(version.payload), "headers": raw(version.headers)}
+        for version in found
+    ]
+    return encode({"id": job.id, "revision": job.live.revision, "versions": shown})

@@ -10,10 +10,12 @@ from litestar.exceptions import HTTPException
 
 from penstock.errors import (
     Forbidden,
+    InUse,
     InvalidCursor,
     InvalidFilter,
     InvalidJob,
     InvalidQuery,
+    InvalidSetting,
     KeyConflict,
     LaneFull,
     NotFound,
@@ -21,6 +23,7 @@ from penstock.errors import (
     SchemaMismatch,
     StoreUnavailable,
     UnknownLane,
+    VersionChanged,
 )
 from penstock.wire import encode
 
@@ -33,6 +36,14 @@ _HINTS: Final[Mapping[int, tuple[str, str]]] = {
     404: ("not-found", "docs/reference/api.md lists the addresses there are"),
     405: ("method-not-allowed", "the Allow header names the methods of this address"),
     413: ("too-large", "send less at a time: at most 1,000 jobs and 8 MiB in one request"),
+}
+
+
+_NOT_FOUND: Final = {
+    "job": "use the id as POST /api/jobs returned it; a finished job is dropped when it is old",
+    "lane": "GET /api/lanes lists them; PUT /api/lanes/NAME makes one",
+    "pool": "GET /api/pools lists them; PUT /api/pools/NAME makes one",
+    "operation": "GET /api/operations lists them; they are kept for 30 days",
 }
 
 
@@ -87,12 +98,8 @@ def problem_of(error: PenstockError) -> Problem:
         case KeyConflict(job_id=job, key=key):
             hint = f"GET /api/jobs/{job} shows it; another payload needs another key"
             return Problem(409, "key-conflict", str(error), hint=hint, job=job, key=key)
-        case Forbidden():
-            hint = "use a key or a login that may: penstock access list shows what each one may do"
-            return Problem(403, "forbidden", str(error), hint=hint)
-        case NotFound():
-            hint = "use the id as POST /api/jobs returned it; a finished job is dropped when it is old"
-            return Problem(404, "not-found", str(error), hint=hint)
+        case NotFound(kind=kind):
+            return Problem(404, "not-found", str(error), hint=_NOT_FOUND.get(kind, "look for it in its list"))
         case InvalidCursor():
             hint = "give `next` of the page before as `after`, with the same filters, or leave it out"
             return Problem(400, "invalid-cursor", str(error), hint=hint, field="after")
@@ -101,6 +108,23 @@ def problem_of(error: PenstockError) -> Problem:
         case InvalidQuery(field=field):
             hint = f"correct {_short(field)} in the address"
             return Problem(422, "invalid-query", str(error), hint=hint, field=_short(field))
+        case _:
+            return _changed_problem(error)
+
+
+def _changed_problem(error: PenstockError) -> Problem:
+    match error:
+        case Forbidden():
+            hint = "use a key or a login that may: penstock access list shows what each one may do"
+            return Problem(403, "forbidden", str(error), hint=hint)
+        case VersionChanged(version=version):
+            hint = "GET it again, change what is there now, and send its ETag as If-Match"
+            return Problem(412, "version-changed", str(error), hint=hint, version=version)
+        case InUse():
+            return Problem(409, "in-use", str(error), hint="do what it says first; nothing was changed")
+        case InvalidSetting(setting=setting):
+            hint = f"correct {_short(setting)}: docs/reference/configuration.md lists the settings"
+            return Problem(422, "invalid-setting", str(error), hint=hint, field=_short(setting))
         case _:
             return _store_problem(error)
 

@@ -1,9 +1,7 @@
 """`penstock dead`: dead letters by cause, and sending them again once that is fixed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -13,8 +11,7 @@ from penstock.cli.jobs import Pages
 from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import ago, on_terminal, print_json, print_table
 from penstock.client import Client
-from penstock.domain.fingerprints import fingerprint_of, pattern_of
-from penstock.domain.job import Job
+from penstock.domain.causes import causes
 
 MOST: Final = 10_000
 HEAD: Final = ("cause", "lane", "jobs", "reason", "last", "error", "one of them")
@@ -29,50 +26,6 @@ def dead() -> None:
     penstock dead show 5f0c1d2e3a4b
     penstock dead retry 5f0c1d2e3a4b --reason "the address is fixed"
     """  # noqa: D301 - \b keeps click from filling the lines
-
-
-@dataclass(slots=True)
-class Cause:
-    """Dead letters of one lane whose errors differ only in their particulars."""
-
-    fingerprint: str
-    lane: str
-    reason: str | None
-    error: str
-    jobs: int
-    first: datetime | None
-    last: datetime | None
-    sample: str
-
-    def as_object(self) -> dict[str, Any]:
-        """Return it for scripts."""
-        return {
-            "fingerprint": self.fingerprint,
-            "lane": self.lane,
-            "reason": self.reason,
-            "error": self.error,
-            "jobs": self.jobs,
-            "first": self.first,
-            "last": self.last,
-            "sample": self.sample,
-        }
-
-
-def causes(jobs: Iterator[Job]) -> list[Cause]:
-    """Return what the jobs died of, the most frequent first; they come the last ended first."""
-    found: dict[tuple[str, str], Cause] = {}
-    for job in jobs:
-        reason, at = job.live.reason, job.finished_at
-        print_ = fingerprint_of(reason, job.error)
-        cause = found.get((job.lane, print_))
-        if cause is None:
-            found[job.lane, print_] = Cause(
-                print_, job.lane, reason, pattern_of(job.error), 1, at, at, job.id
-            )
-        else:
-            cause.jobs += 1
-            cause.first = at
-    return sorted(found.values(), key=lambda cause: -cause.jobs)
 
 
 def _dead(client: Client, line: str, limit: int | None = MOST) -> Pages:

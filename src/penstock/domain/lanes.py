@@ -17,7 +17,7 @@ from penstock.domain.names import check_lane_name
 from penstock.domain.ordering import Mode
 from penstock.domain.rates import parse_rate
 from penstock.domain.retry import RetrySchedule
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, VersionChanged
 
 RETENTION_DAYS: Final[Mapping[str, int]] = MappingProxyType(
     {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365}
@@ -240,6 +240,12 @@ class Lane:
     def stopped(self, now: datetime) -> bool:
         """Say whether the lane is paused at this time: a pause ends by itself when its time has come."""
         return self.paused and (self.paused_until is None or now < self.paused_until)
+
+
+def check_version(kind: str, name: str, version: int, expect: int | None) -> None:
+    """Raise VersionChanged unless it is at the version that somebody expects."""
+    if expect is not None and version != expect:
+        raise VersionChanged(kind, name, version)
 
 
 def lane(name: str, **settings: object) -> Lane:

@@ -149,10 +149,11 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         """Give up connections and threads."""
 
     # -- lanes and pools
-    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
         """Create the lane or change its settings; audited; the version goes up when anything changed.
 
-        A pause is left as it is.
+        A pause is left as it is. `expect` is the version that the caller saw (0 = none): raise VersionChanged
+        when it is another one by now.
         """
 
     def lanes(self) -> dict[str, Lane]:
@@ -169,7 +170,7 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         Raise UnknownLane, or InUse while it has live or dead jobs.
         """
 
-    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+    def put_pool(self, pool: Pool, *, actor: str, expect: int | None = None) -> Pool:
         """Create the pool or change its settings, as `put_lane` does."""
 
     def pools(self) -> dict[str, Pool]:

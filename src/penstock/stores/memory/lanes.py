@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from penstock.domain.job import Audit
-from penstock.domain.lanes import Lane
+from penstock.domain.lanes import Lane, check_version
 from penstock.domain.names import near
 from penstock.domain.pools import Pool
 from penstock.errors import InUse, NotFound, UnknownLane
@@ -38,9 +38,10 @@ def known_pool(tables: Tables, name: str) -> Pool:
     return tables.pools[name]
 
 
-def put_lane(tables: Tables, lane: Lane, change: Change) -> Lane:
+def put_lane(tables: Tables, lane: Lane, change: Change, expect: int | None = None) -> Lane:
     """Create the lane or change its settings; a pause is left as it is."""
     old = tables.lanes.get(lane.name)
+    check_version("lane", lane.name, 0 if old is None else old.version, expect)
     if old is None:
         number = len(tables.lane_names) + 1
         stored = Lane(lane.name, lane.settings, id=number, version=1)
@@ -55,9 +56,10 @@ def put_lane(tables: Tables, lane: Lane, change: Change) -> Lane:
     return stored
 
 
-def put_pool(tables: Tables, pool: Pool, change: Change) -> Pool:
+def put_pool(tables: Tables, pool: Pool, change: Change, expect: int | None = None) -> Pool:
     """Create the pool or change its settings; a pause is left as it is."""
     old = tables.pools.get(pool.name)
+    check_version("pool", pool.name, 0 if old is None else old.version, expect)
     if old is None:
         stored = Pool(pool.name, **pool.settings, id=next(tables.pool_numbers), version=1)
         _note(tables, "pool.create", None, (None, _whole(pool.settings, pool.name)), change)

@@ -76,10 +76,10 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
 
     # -- lanes and pools
 
-    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
         """Create the lane or change its settings."""
         with self._lock:
-            return lanes.put_lane(self._tables, lane, lanes.Change(actor, self.now()))
+            return lanes.put_lane(self._tables, lane, lanes.Change(actor, self.now()), expect)
 
     def lanes(self) -> dict[str, Lane]:
         """Return every lane by name."""
@@ -99,10 +99,10 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
         with self._lock:
             lanes.delete_lane(self._tables, name, lanes.Change(actor, self.now(), reason))
 
-    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+    def put_pool(self, pool: Pool, *, actor: str, expect: int | None = None) -> Pool:
         """Create the pool or change its settings."""
         with self._lock:
-            return lanes.put_pool(self._tables, pool, lanes.Change(actor, self.now()))
+            return lanes.put_pool(self._tables, pool, lanes.Change(actor, self.now()), expect)
 
     def pools(self) -> dict[str, Pool]:
         """Return every pool by name."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from penstock.domain.lanes import SETTINGS, Lane, check
+from penstock.domain.lanes import SETTINGS, Lane, check, check_version
 from penstock.domain.names import near
 from penstock.domain.pools import Pool
 from penstock.errors import InUse, InvalidSetting, UnknownLane
@@ -66,9 +66,11 @@ def load_lanes(tx: Tx) -> dict[str, Lane]:
     return {row[2]: _lane(tx, row) for row in tx.fetch(LOAD)}
 
 
-def put_lane(tx: Tx, lane: Lane, actor: str) -> Lane:
+def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None) -> Lane:
     """Create the lane or change what differs; a lane that is as it should be is left alone."""
-    if not tx.fetch(LOAD_ONE, name=lane.name):
+    rows = tx.fetch(LOAD_ONE, name=lane.name)
+    check_version("lane", lane.name, rows[0][1] if rows else 0, expect)
+    if not rows:
         # Of two nodes that create the same lane the second waits here, and compares with what the first made.
         tx.execute(CREATE, name=lane.name, now=tx.now, actor=actor, **lane.settings)
     stored = _known(tx, lane.name)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.domain.lanes import check_version
 from penstock.domain.pools import POOL_SETTINGS, Pool
 from penstock.errors import InUse, NotFound
 from penstock.stores.sql.database import Row, Tx, one
@@ -25,9 +26,11 @@ def load_pools(tx: Tx) -> dict[str, Pool]:
     return {row[2]: _pool(tx, row) for row in tx.fetch(LOAD)}
 
 
-def put_pool(tx: Tx, pool: Pool, actor: str) -> Pool:
+def put_pool(tx: Tx, pool: Pool, actor: str, expect: int | None = None) -> Pool:
     """Create the pool or change what differs; a pool that is as it should be is left alone."""
-    if not tx.fetch(LOAD_ONE, name=pool.name):
+    rows = tx.fetch(LOAD_ONE, name=pool.name)
+    check_version("pool", pool.name, rows[0][1] if rows else 0, expect)
+    if not rows:
         tx.execute(CREATE, name=pool.name, now=tx.now, actor=actor, **pool.settings)
     stored = _known(tx, pool.name)
     changed = {name: value for name, value in pool.settings.items() if stored.settings[name] != value}

@@ -93,9 +93,9 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
         self.db.close()
 
     # -- lanes and pools
-    def put_lane(self, lane: Lane, *, actor: str) -> Lane:
+    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
         """Create or change a lane."""
-        put = self.db.write(lambda tx: lanes.put_lane(tx, lane, actor))
+        put = self.db.write(lambda tx: lanes.put_lane(tx, lane, actor, expect))
         self._lanes = {}
         return put
 
@@ -120,9 +120,9 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
         self.db.write(lambda tx: lanes.delete_lane(tx, name, actor, reason))
         self._lanes.pop(name, None)
 
-    def put_pool(self, pool: Pool, *, actor: str) -> Pool:
+    def put_pool(self, pool: Pool, *, actor: str, expect: int | None = None) -> Pool:
         """Create or change a pool."""
-        return self.db.write(lambda tx: pools.put_pool(tx, pool, actor))
+        return self.db.write(lambda tx: pools.put_pool(tx, pool, actor, expect))
 
     def pools(self) -> dict[str, Pool]:
         """Return every pool by name."""

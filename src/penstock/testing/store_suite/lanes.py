@@ -1,12 +1,28 @@
 """Lanes are kept, versioned and read back as they were given."""
 
+import pytest
+
 from penstock.domain.lanes import SETTINGS
+from penstock.domain.lanes import lane as lane_of
+from penstock.domain.pools import pool as pool_of
+from penstock.errors import VersionChanged
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import LANE, put_lane
 
 
 class LaneTests:
     """Lanes."""
+
+    def test_a_lane_is_changed_only_as_its_caller_saw_it(self, store: Store) -> None:
+        """Of two who edit the same version the second is told."""
+        made = store.put_lane(lane_of("orders"), actor="a", expect=0)
+        changed = store.put_lane(lane_of("orders", batch_size=7), actor="a", expect=made.version)
+        for expect in (made.version, 0):
+            with pytest.raises(VersionChanged, match=f"is at version {changed.version} now"):
+                store.put_lane(lane_of("orders", batch_size=9), actor="b", expect=expect)
+        with pytest.raises(VersionChanged, match='pool "web" is not there'):
+            store.put_pool(pool_of("web"), actor="b", expect=1)
+        assert store.lanes()["orders"]["batch_size"] == 7
 
     def test_a_new_lane_gets_a_number_and_version_one(self, store: Store) -> None:
         """What is stored is what comes back, from `put_lane` and from `lanes`."""

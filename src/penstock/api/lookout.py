@@ -1,0 +1,171 @@
+"""What stands where: groups, targets, nodes, the audit, dead letters by cause, figures per lane."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+
+from penstock.api.commands import Pause, Reason, command
+from penstock.api.desk import Desk, json_answer
+from penstock.api.lane_stats import lane_stats
+from penstock.api.params import PAGED, Items, flag, items_of, line, read_params, text, time
+from penstock.api.scopes import needs
+from penstock.client import Client
+from penstock.domain.access import Scope
+from penstock.domain.causes import causes
+from penstock.domain.filters import MAX_PAGE
+from penstock.domain.job import Job
+from penstock.domain.notes import ALIVE
+from penstock.errors import InvalidQuery
+from penstock.wire import audit_entry_object, encode, group_object, pause_object
+
+READ: Final = needs(Scope.READ)
+OPERATE: Final = needs(Scope.OPERATE)
+MOST_DEAD: Final = 10_000
+TOO_BROAD: Final = "older dead letters are not counted: narrow it, for example finished<1d"
+
+
+class GroupCommand(Reason, kw_only=True):
+    """Which group, and why."""
+
+    lane: str
+    group: str
+
+
+@dataclass(slots=True)
+class DeadLetters:
+    """The last dead letters of a filter, a bounded number of them; `more`: there are others."""
+
+    client: Client
+    line: str
+    more: bool = False
+
+    def __iter__(self) -> Iterator[Job]:
+        after = None
+        for _ in range(MOST_DEAD // MAX_PAGE):
+            page = self.client.list(filter=self.line, state="dead", limit=MAX_PAGE, after=after)
+            yield from page.jobs
+            after = page.next
+            if after is None:
+                return
+        self.more = True
+
+
+def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+
+    @get("/api/groups", opt=READ)
+    async def list_groups(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_groups, desk.acting(request), items_of(request)))
+
+    @post("/api/groups/pause", opt=OPERATE, status_code=200)
+    async def pause_group(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said = await command(request, GroupCommand)
+        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=True))
+
+    @post("/api/groups/resume", opt=OPERATE, status_code=200)
+    async def resume_group(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said = await command(request, GroupCommand)
+        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=False))
+
+    @get("/api/targets", opt=READ)
+    async def targets(request: Request[Any, Any, Any]) -> Response[bytes]:
+        found = await desk.ask(desk.acting(request).store.targets)
+        return json_answer(encode({"targets": [found[name]._asdict() for name in sorted(found)]}))
+
+    @get("/api/nodes", opt=READ)
+    async def nodes(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_nodes, desk.acting(request)))
+
+    @get("/api/audit", opt=READ)
+    async def audit(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_audit, desk.acting(request), items_of(request)))
+
+    @get("/api/dead", opt=needs(Scope.READ, tenants=True))
+    async def dead(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_dead, desk.acting(request), items_of(request)))
+
+    @get("/api/jobs/stats", opt=READ)
+    async def stats(request: Request[Any, Any, Any]) -> Response[bytes]:
+        client = desk.acting(request)
+        return json_answer(await desk.ask(lambda: encode(lane_stats(client))))
+
+    return [list_groups, pause_group, resume_group, targets, nodes, audit, dead, stats, *_pause_routes(desk)]
+
+
+def _pause_routes(desk: Desk) -> list[HTTPRouteHandler]:
+    @get("/api/pause", opt=READ)
+    async def store_pause(request: Request[Any, Any, Any]) -> Response[bytes]:
+        pause = await desk.ask(desk.acting(request).store.store_pause)
+        return json_answer(encode({"pause": None if pause is None else pause_object(pause)}))
+
+    @post("/api/pause", opt=OPERATE, status_code=200)
+    async def pause_all(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said = await command(request, Pause)
+        until = None if said.until is None else time("until", said.until)
+        client = desk.acting(request)
+        pause = await desk.ask(
+            client.store.pause_store, paused=True, actor=client.actor, reason=said.reason, until=until
+        )
+        return json_answer(encode({"pause": None if pause is None else pause_object(pause)}))
+
+    @post("/api/resume", opt=OPERATE, status_code=200)
+    async def resume_all(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, client = await command(request, Reason), desk.acting(request)
+        await desk.ask(client.store.pause_store, paused=False, actor=client.actor, reason=said.reason)
+        return json_answer(encode({"pause": None}))
+
+    return [store_pause, pause_all, resume_all]
+
+
+def _groups(client: Client, items: Items) -> str:
+    found = read_params(items, {"lane": text, "group": text, "blocked": flag, **PAGED})
+    if "lane" in found:
+        client.lane(found["lane"])
+    page = client.store.list_groups(**found)
+    return encode({"groups": [group_object(row) for row in page.groups], "next": page.next})
+
+
+def _pause_group(client: Client, said: GroupCommand, *, paused: bool) -> str:
+    for name in ("lane", "group"):
+        if not text(name, getattr(said, name)):
+            raise InvalidQuery(name, "is empty")
+    client.lane(said.lane)
+    client.store.pause_group(said.lane, said.group, paused=paused, actor=client.actor, reason=said.reason)
+    return encode({"lane": said.lane, "group": said.group, "paused": paused})
+
+
+def _nodes(client: Client) -> str:
+    now, found, leader = client.store.now(), client.store.nodes(), client.store.leader()
+    shown = [
+        {
+            "id": node.id,
+            "name": node.name,
+            "version": node.version,
+            "started_at": node.started_at,
+            "seen_at": node.seen_at,
+            "alive": now - node.seen_at < ALIVE,
+            "leads": node.id == leader,
+            "silent_s": round(max(timedelta(0), now - node.seen_at).total_seconds(), 3),
+        }
+        for node in found
+    ]
+    return encode({"nodes": shown, "leader": leader})
+
+
+def _audit(client: Client, items: Items) -> str:
+    page = client.store.audit_log(**read_params(items, {"lane": text, **PAGED}))
+    return encode({"entries": [audit_entry_object(entry) for entry in page.entries], "next": page.next})
+
+
+def _dead(client: Client, items: Items) -> str:
+    found = read_params(items, {"filter": line, "lane": text})
+    asked = found.get("filter", "")
+    if "lane" in found:
+        asked = f"{asked} lane:{client.lane(found['lane']).name}"
+    letters = DeadLetters(client, asked)
+    shown = [cause.as_object() for cause in causes(letters)]
+    return encode({"causes": shown, "more": letters.more} | ({"hint": TOO_BROAD} if letters.more else {}))

@@ -1,0 +1,149 @@
+"""`/api/lanes` and `/api/pools`: look at them, change them, pause them.
+
+A change names the version that its caller saw (`If-Match`): of two who edit the same lane the second is told.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response, delete, get, post, put
+from litestar.handlers import HTTPRouteHandler
+
+from penstock.api.commands import Pause, Reason, checked_reason, command
+from penstock.api.desk import Desk, json_answer
+from penstock.api.params import items_of, read_params, text, time
+from penstock.api.problems import Problem
+from penstock.api.scopes import needs
+from penstock.client import Client
+from penstock.domain.access import Scope
+from penstock.domain.lanes import Lane
+from penstock.domain.lanes import lane as lane_of
+from penstock.domain.pools import Pool
+from penstock.domain.pools import pool as pool_of
+from penstock.errors import NotFound
+from penstock.ports.store import Store
+from penstock.wire import encode, lane_object, pool_object
+
+Named = Lane | Pool
+READ: Final = needs(Scope.READ, tenants=True)
+OPERATE: Final = needs(Scope.OPERATE)
+ADMIN: Final = needs(Scope.ADMIN)
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Settings by name; those not named stay as they are, or are the defaults of what is new."""
+
+    settings: dict[str, Any]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of named thing, and the store's calls for it."""
+
+    word: str
+    all: Callable[[Store], Any]
+    make: Callable[..., Any]
+    show: Callable[[Any], dict[str, Any]]
+
+    def one(self, store: Store, name: str) -> Named:
+        """Return the one of this name, or raise NotFound."""
+        found = self.all(store)
+        if name not in found:
+            raise NotFound(self.word, name)
+        named: Named = found[name]
+        return named
+
+
+LANE: Final = Kind("lane", lambda store: store.lanes(), lane_of, lane_object)
+POOL: Final = Kind("pool", lambda store: store.pools(), pool_of, pool_object)
+
+
+def named_routes(desk: Desk) -> list[HTTPRouteHandler]:
+    """Return the handlers of lanes and pools."""
+    return [*_routes(desk, LANE), *_routes(desk, POOL)]
+
+
+def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
+    base, word = f"/api/{kind.word}s", kind.word
+
+    @get(base, name=f"list_{word}s", opt=READ)
+    async def list_all(request: Request[Any, Any, Any]) -> Response[bytes]:
+        store = desk.acting(request).store
+        found = await desk.ask(lambda: [kind.show(one) for one in kind.all(store).values()])
+        return json_answer(encode({f"{word}s": sorted(found, key=lambda one: str(one["name"]))}))
+
+    @get(f"{base}/{{name:str}}", name=f"get_{word}", opt=READ)
+    async def get_one(request: Request[Any, Any, Any]) -> Response[bytes]:
+        store, name = desk.acting(request).store, request.path_params["name"]
+        return _shown(kind, await desk.ask(kind.one, store, name))
+
+    @put(f"{base}/{{name:str}}", name=f"put_{word}", opt=ADMIN)
+    async def put_one(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, name = await command(request, Settings), request.path_params["name"]
+        expect = _expected(request)
+        now, made = await desk.ask(_put, kind, desk.acting(request), name, said.settings, expect)
+        return _shown(kind, now, status=201 if made else 200)
+
+    @delete(f"{base}/{{name:str}}", name=f"delete_{word}", opt=ADMIN, status_code=200)
+    async def delete_one(request: Request[Any, Any, Any]) -> Response[bytes]:
+        reason = checked_reason(read_params(items_of(request), {"reason": text}).get("reason"))
+        client, name = desk.acting(request), request.path_params["name"]
+        return json_answer(encode(await desk.ask(_delete, kind, client, name, reason)))
+
+    @post(f"{base}/{{name:str}}/pause", name=f"pause_{word}", opt=OPERATE, status_code=200)
+    async def pause(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, name = await command(request, Pause), request.path_params["name"]
+        until = None if said.until is None else time("until", said.until)
+        client = desk.acting(request)
+        return _shown(kind, await desk.ask(_pause, kind, client, name, reason=said.reason, until=until))
+
+    @post(f"{base}/{{name:str}}/resume", name=f"resume_{word}", opt=OPERATE, status_code=200)
+    async def resume(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, name = await command(request, Reason), request.path_params["name"]
+        client = desk.acting(request)
+        return _shown(kind, await desk.ask(_pause, kind, client, name, reason=said.reason, paused=False))
+
+    return [list_all, get_one, put_one, delete_one, pause, resume]
+
+
+def _shown(kind: Kind, named: Named, *, status: int = 200) -> Response[bytes]:
+    return json_answer(encode(kind.show(named)), status=status, headers={"ETag": f'"{named.version}"'})
+
+
+def _expected(request: Request[Any, Any, Any]) -> int | None:
+    """Return the version that the caller saw: `If-Match: "3"`, or `If-None-Match: *` for none."""
+    match, none = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if none == "*":
+        return 0
+    if match is None:
+        return None
+    version = match.strip().removeprefix("W/").strip('"')
+    if not version.isascii() or not version.isdigit() or len(version) > 9:
+        hint = "send the ETag that GET returned, in quotes"
+        raise Problem(412, "version-changed", f"If-Match {match!r} is no version", hint=hint)
+    return int(version)
+
+
+def _put(
+    kind: Kind, client: Client, name: str, given: dict[str, Any], expect: int | None
+) -> tuple[Named, bool]:
+    before = kind.all(client.store).get(name)
+    wanted = kind.make(name, **{**({} if before is None else before.settings), **given})
+    put_one = client.store.put_lane if kind is LANE else client.store.put_pool
+    return put_one(wanted, actor=client.actor, expect=expect), before is None
+
+
+def _pause(
+    kind: Kind, client: Client, name: str, *, reason: str, paused: bool = True, until: datetime | None = None
+) -> Named:
+    kind.one(client.store, name)
+    pause_one = client.store.pause_lane if kind is LANE else client.store.pause_pool
+    return pause_one(name, paused=paused, actor=client.actor, reason=reason, until=until)
+
+
+def _delete(kind: Kind, client: Client, name: str, reason: str) -> dict[str, Any]:
+    kind.one(client.store, name)
+    delete_one = client.store.delete_lane if kind is LANE else client.store.delete_pool
+    delete_one(name, actor=client.actor, reason=reason)
+    return {"deleted": name}

@@ -1,0 +1,307 @@
+"""The rest of the API: verbs, lanes and pools, groups, nodes, audit, dead letters, operations, events."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.domain.outcomes import Dead
+from penstock.domain.states import Reason, Verb
+from penstock.testing.store_suite.factories import claim, claim_groups, ordered, settle, some
+from tests.api.node import Http
+
+WHY = {"reason": "test"}
+
+
+def enqueue(http: Http, **fields: object) -> str:
+    answer = http.post("/api/jobs", {"lane": "orders", **fields})
+    assert answer.status_code == 201, answer.text
+    id_: str = answer.json()["id"]
+    return id_
+
+
+def die(http: Http, error: str = "boom") -> str:
+    id_ = enqueue(http)
+    settle(http.node.client.store, some(claim(http.node.client.store)), Dead(Reason.EXHAUSTED, error))
+    return id_
+
+
+def finish(http: Http, operation: dict[str, Any]) -> dict[str, Any]:
+    """Do what the leader does."""
+    store = http.node.client.store
+    while operation["state"] in {"collecting", "working"}:
+        step = store.collect_operation if operation["state"] == "collecting" else store.work_operation
+        step(operation["id"])
+        operation = http.get(f"/api/operations/{operation['id']}").json()
+    return operation
+
+
+def test_verbs_move_a_job_and_say_so(every: Http) -> None:
+    id_ = enqueue(every)
+    for verb, state in (("hold", "held"), ("release", "pending"), ("retry", "pending"), ("skip", "skipped")):
+        answer = every.post(f"/api/jobs/{id_}/{verb}", WHY)
+        assert (answer.status_code, answer.json()["state"]) == (200, state), verb
+    refused = every.post(f"/api/jobs/{id_}/cancel", WHY)
+    assert refused.status_code == 409
+    assert "cancel does nothing to a job that is skipped" in refused.json()["detail"]
+    assert every.node.client.timeline(id_).audit[-1].actor == "api"
+
+
+def test_a_verb_that_only_asks_is_accepted(http: Http) -> None:
+    id_ = enqueue(http)
+    some(claim(http.node.client.store))
+    answer = http.post(f"/api/jobs/{id_}/cancel", WHY)
+    assert (answer.status_code, answer.json()["effect"]) == (202, "requested")
+
+
+def test_an_edit_keeps_the_bytes_and_the_versions(every: Http) -> None:
+    id_ = enqueue(every, payload={"n": 1})
+    text = '{"reason": "typo", "payload": {"n":  1.10}}'
+    assert every.post(f"/api/jobs/{id_}/edit", text).status_code == 200
+    versions = every.get(f"/api/jobs/{id_}/versions")
+    assert '{"n":  1.10}' in versions.text
+    assert [v["actor"] for v in versions.json()["versions"]] == [None, "api"]
+    assert every.get(f"/api/jobs/{id_}").json()["payload"] == {"n": 1.1}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("hold", {}, 422, "missing required field `reason`"),
+        ("hold", {"reason": " "}, 422, "say why"),
+        ("hold", {"reason": "x", "force": True}, 422, "unknown field `force`"),
+        ("settle", {"reason": "x", "outcome": "lost"}, 422, "neither succeeded nor dead"),
+        ("edit", {"reason": "x", "lane": "b"}, 422, "lane: cannot be edited"),
+        ("edit", {"reason": "x"}, 409, "there is nothing to change"),
+        ("edit", {"reason": "x", "replay": 1, "payload": 1}, 422, "neither true nor false"),
+    ],
+)
+def test_a_command_that_is_wrong_is_named(
+    http: Http, path: str, body: dict[str, Any], status: int, words: str
+) -> None:
+    answer = http.post(f"/api/jobs/{enqueue(http)}/{path}", body)
+    assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
+    assert answer.json()["hint"]
+
+
+def test_lists_have_names_of_their_own(every: Http) -> None:
+    later = enqueue(every, run_at="2099-01-01T00:00:00Z")
+    soon, done = enqueue(every), enqueue(every)
+    every.post(f"/api/jobs/{done}/cancel", WHY)
+
+    def ids(path: str) -> list[str]:
+        return [job["id"] for job in every.get(path).json()["jobs"]]
+
+    assert ids("/api/jobs/scheduled") == [soon, later]
+    assert ids("/api/jobs/scheduled?filter=run<1h") == [soon]
+    assert ids("/api/jobs/history") == [done]
+    assert ids("/api/jobs/history?from=2020-01-01T00:00:00Z&to=2021-01-01T00:00:00Z") == []
+    assert ids("/api/jobs/history?state=succeeded") == []
+    [lane] = every.get("/api/jobs/stats").json()["lanes"]
+    assert (lane["lane"], lane["pending"], lane["due"]) == ("orders", 2, 1)
+    assert every.get("/api/jobs/history?from=yesterday").status_code == 422
+
+
+def test_a_bad_filter_is_told_with_its_place(http: Http) -> None:
+    answer = http.get("/api/jobs?filter=lane:orders%20stat:dead")
+    assert answer.status_code == 422
+    assert answer.json()["position"] == 13
+    assert "did you mean state" in answer.json()["hint"]
+
+
+def test_who_has_it_already_is_told_so(http: Http) -> None:
+    path = f"/api/jobs/{enqueue(http)}"
+    tag = http.get(path).headers["etag"]
+    again = http.get(path, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
+    path = "/api/lanes/pay"
+    made = every.request("PUT", path, json={"settings": {"batch_size": 7}}, headers={"If-None-Match": "*"})
+    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
+    first = every.request("PUT", path, json={"settings": {"weight": 2}}, headers={"If-Match": '"1"'})
+    assert (first.status_code, first.json()["settings"]["batch_size"]) == (200, 7)
+    for headers in ({"If-Match": '"1"'}, {"If-None-Match": "*"}, {"If-Match": "x"}):
+        second = every.request("PUT", path, json={"settings": {"weight": 3}}, headers=headers)
+        assert second.status_code == 412
+    assert every.get(path).json()["settings"]["weight"] == 2
+    wrong = every.request("PUT", path, json={"settings": {"wieght": 3}})
+    assert (wrong.status_code, "wieght" in wrong.text) == (422, True)
+
+
+@pytest.mark.parametrize("kind", ["lanes", "pools"])
+def test_lanes_and_pools_are_paused_until_a_time_and_deleted(every: Http, kind: str) -> None:
+    path = f"/api/{kind}/it"
+    every.request("PUT", path, json={"settings": {}})
+    paused = every.post(f"{path}/pause", {"reason": "lunch", "until": "2099-01-01T00:00:00Z"}).json()
+    assert (paused["paused"], paused["pause_reason"], paused["paused_by"]) == (True, "lunch", "api")
+    assert paused["paused_until"] == "2099-01-01T00:00:00Z"
+    assert every.post(f"{path}/pause", {"reason": "x", "until": "noon"}).status_code == 422
+    assert every.post(f"{path}/resume", WHY).json()["paused"] is False
+    assert "it" in [one["name"] for one in every.get(f"/api/{kind}").json()[kind]]
+    assert every.request("DELETE", path).status_code == 422
+    assert every.request("DELETE", f"{path}?reason=over").json() == {"deleted": "it"}
+    for answer in (
+        every.get(path),
+        every.post(f"{path}/pause", WHY),
+        every.request("DELETE", f"{path}?reason=x"),
+    ):
+        assert answer.status_code == 404
+    actions = [entry["action"] for entry in every.get("/api/audit").json()["entries"]]
+    assert f"{kind[:-1]}.delete" in actions
+
+
+def test_a_lane_that_has_jobs_stays(http: Http) -> None:
+    enqueue(http)
+    assert http.request("DELETE", "/api/lanes/orders?reason=x").status_code == 409
+
+
+def test_groups_are_listed_paused_and_resumed(every: Http) -> None:
+    client = every.node.client
+    client.store.enqueue([ordered("g"), ordered("g")])
+    settle(client.store, some(claim_groups(client.store)), Dead(Reason.EXHAUSTED, "boom"))
+    [group] = every.get("/api/groups?blocked=true").json()["groups"]
+    assert (group["group"], group["state"], group["behind"]) == ("g", "blocked", 1)
+    body = {"lane": "orders", "group": "g", **WHY}
+    assert every.post("/api/groups/pause", body).json()["paused"] is True
+    state = client.store.group("orders", "g")
+    assert state is not None
+    assert state.paused
+    assert every.post("/api/groups/resume", body).json()["paused"] is False
+    assert every.get("/api/groups?lane=nowhere").status_code == 422
+
+
+def test_everything_can_be_paused(every: Http) -> None:
+    assert every.get("/api/pause").json() == {"pause": None}
+    assert every.post("/api/pause", {"reason": "fire"}).json()["pause"]["reason"] == "fire"
+    assert every.post("/api/resume", WHY).json() == {"pause": None}
+
+
+def test_nodes_and_targets_and_the_audit(every: Http) -> None:
+    store = every.node.client.store
+    node = store.register_node("host:1")
+    [shown] = [one for one in every.get("/api/nodes").json()["nodes"] if one["id"] == node]
+    assert (shown["name"], shown["alive"], shown["leads"]) == ("host:1", True, False)
+    assert every.get("/api/targets").json() == {"targets": []}
+    page = every.get("/api/audit?limit=1").json()
+    assert len(page["entries"]) == 1
+
+
+def test_dead_letters_are_grouped_by_their_cause(every: Http) -> None:
+    for n in range(3):
+        die(every, f"HTTP 50{n} from http://a/{n}")
+    die(every, "no route")
+    answer = every.get("/api/dead").json()
+    assert [(cause["error"], cause["jobs"]) for cause in answer["causes"]] == [
+        ("HTTP N from <url>", 3),
+        ("no route", 1),
+    ]
+    mark = answer["causes"][0]["fingerprint"]
+    assert len(every.get(f"/api/jobs?filter=fingerprint:{mark}").json()["jobs"]) == 3
+    assert every.get("/api/dead?filter=error:route").json()["causes"][0]["jobs"] == 1
+
+
+def test_an_operation_is_counted_first_and_begun_when_asked(every: Http) -> None:
+    dead = [die(every) for _ in range(3)]
+    body: dict[str, Any] = {"verb": "retry", "filter": "lane:orders error:boom", "reason": "fixed"}
+    preview = every.post("/api/operations", body)
+    assert (preview.status_code, preview.json()["matched"], preview.json()["capped"]) == (200, 3, False)
+    assert set(preview.json()["ids"]) == set(dead)
+    assert every.get("/api/operations").json()["operations"] == []
+
+    headers = {"Idempotency-Key": "one"}
+    started = every.post("/api/operations", {**body, "dry_run": False}, headers=headers)
+    again = every.post("/api/operations", {**body, "dry_run": False}, headers=headers)
+    assert (started.status_code, again.json()) == (202, started.json())
+    assert every.get(started.headers["location"]).json() == started.json()
+    ended = finish(every, started.json())
+    assert (ended["state"], ended["done"], ended["matched"]) == ("done", 3, 3)
+    assert [one["id"] for one in every.get("/api/operations").json()["operations"]] == [ended["id"]]
+    assert {every.get(f"/api/jobs/{id_}").json()["state"] for id_ in dead} == {"pending"}
+
+
+def test_replay_and_edit_and_stop(every: Http) -> None:
+    id_ = die(every)
+    assert every.post("/api/replay", {"filter": f"id:{id_}"}).json()["matched"] == 1
+    body = {
+        "verb": "edit",
+        "filter": f"id:{id_}",
+        "reason": "moved",
+        "dry_run": False,
+        "change": {"payload": {"n": 2}},
+    }
+    assert finish(every, every.post("/api/operations", body).json())["done"] == 1
+    assert every.get(f"/api/jobs/{id_}").json()["payload"] == {"n": 2}
+    replay = {"filter": "", "reason": "x", "dry_run": False, "rate": 5}
+    running = every.post("/api/replay", replay).json()
+    stopped = every.post(f"/api/operations/{running['id']}/stop", WHY).json()
+    assert (stopped["state"], stopped["stopped_by"]) == ("stopped", "api")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"verb": "burn"}, "verb: 'burn' is none of"),
+        ({"filter": "lnae:x"}, "did you mean lane?"),
+        ({"dry_run": False, "reason": None}, "reason: "),
+        ({"dry_run": False, "rate": 0}, "rate: from 1 to"),
+        ({"dry_run": False, "change": {"payload": 1}}, "only an edit changes"),
+        ({"dry_run": False, "verb": "edit"}, "an edit says what changes"),
+        ({"dry_run": False, "verb": "edit", "change": {"x": 1}}, "'x' is none of"),
+        ({"dry_run": False, "verb": "edit", "change": {"merge": 1}}, "merge is an object"),
+        ({"dry_run": False, "verb": "edit", "change": {"merge": {"a": 1}, "payload": 1}}, "not both"),
+    ],
+)
+def test_an_operation_that_is_wrong_is_named(http: Http, body: dict[str, Any], words: str) -> None:
+    answer = http.post("/api/operations", {"verb": "retry", "filter": "", "reason": "x", **body})
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]
+
+
+async def listen(url: str, wanted: int, **options: Any) -> list[dict[str, str]]:  # noqa: ANN401
+    """Return the first messages of a stream."""
+    found: list[dict[str, str]] = []
+    async with (
+        httpx.AsyncClient(timeout=30) as client,
+        client.stream("GET", f"{url}/api/events", **options) as stream,
+    ):
+        message: dict[str, str] = {}
+        async for line in stream.aiter_lines():
+            name, _, value = line.partition(": ")
+            if line:
+                message[name] = value
+            elif "data" in message:
+                found.append(message)
+                message = {}
+                if len(found) == wanted:
+                    break
+    return found
+
+
+async def test_what_changes_is_told_as_it_changes(http: Http) -> None:
+    [first] = await listen(http.node.url, 1, params={"topics": "jobs"})
+    assert first["event"] == "jobs"
+    async with asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(listen(http.node.url, 2, params={"topics": "jobs,lanes"}))
+        await asyncio.to_thread(enqueue, http)
+    async with asyncio.timeout(30):
+        again = await listen(
+            http.node.url, 1, params={"topics": "jobs"}, headers={"Last-Event-ID": first["id"]}
+        )
+    assert {message["event"] for message in listening.result()} == {"jobs", "lanes"}
+    assert json.loads(again[0]["data"])["states"]["pending"] == 1
+    assert again[0]["id"] != first["id"]
+
+
+def test_an_unknown_topic_is_refused(http: Http) -> None:
+    answer = http.get("/api/events?topics=lnaes")
+    assert (answer.status_code, "did you mean lanes" in answer.text) == (422, True)
+
+
+def test_verbs_of_the_port_are_verbs_of_the_api(http: Http) -> None:
+    paths = http.get("/api/openapi.json").json()["paths"]
+    for verb in Verb:
+        assert f"/api/jobs/{{job_id}}/{verb.value.split('_')[0]}" in paths
