@@ -175,6 +175,7 @@ class SimExecutor:
                 self._carry_out(request)
                 self._lose_reply(request, plan.hang)
             case CallFault.LATE_COMMIT:  # the database's own doing by then: not even a crash stops it
+                self._env.trouble(plan.hang.high)
                 self._later(plan.hang, self._carry_out, request, context=Context())
                 self._lose_reply(request, plan.latency)
             case CallFault.LOCKED:
