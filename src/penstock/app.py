@@ -181,13 +181,16 @@ class App:
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             if self.companion is not None:
                 tasks.create_task(self.companion(store, api_threads, self.stop, http_over))
-            spare_what_is_loaded()
-            self.started(url_of(sock))
+            self._up(url_of(sock))
             async with asyncio.TaskGroup() as engines:
                 engines.create_task(node.run())
                 if routing is not None:
                     engines.create_task(routing.router.run())
             http_over.set()
+
+    def _up(self, url: str) -> None:
+        spare_what_is_loaded()
+        self.started(url)
 
     def _routing(self, ground: Ground, sock: socket.socket, deliveries: Deliveries) -> Routing | None:
         if not self.routes:
