@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,7 +121,7 @@ class Broker:
 
 
 class Sqs(Broker):
-    """Amazon SQS as moto knows it; it forgets everything when it is restarted."""
+    """Amazon SQS as moto knows it; what it was asked to do it does again when it is restarted."""
 
     name = "sqs"
 
@@ -135,6 +136,20 @@ class Sqs(Broker):
 
     def command(self) -> Sequence[str | Path]:
         return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def environment(self) -> Mapping[str, str]:
+        return {"MOTO_ENABLE_RECORDING": "true", "MOTO_RECORDER_FILEPATH": str(self.home / "requests")}
+
+    def restart(self) -> None:
+        self.stop()
+        requests = self.home / "requests"
+        whole = [one for one in requests.read_text(encoding="utf-8").splitlines() if one.endswith("}")]
+        requests.write_text("\n".join([*whole, ""]), encoding="utf-8")
+        self.start()
+        with urllib.request.urlopen(  # noqa: S310 - our own server
+            f"{self.url}/moto-api/recorder/replay-recording", data=b"", timeout=PATIENCE_S
+        ):
+            pass
 
 
 class Redis(Broker):

@@ -62,6 +62,7 @@ OUTCOMES: Final = (
     Running(-HOUR),
     Failed("no", ZERO),
     Failed("not yet", 2 * HOUR),
+    Failed("no answer", ZERO, known=False),
     Dead(Reason.PERMANENT, "boom"),
     Dead(Reason.EXHAUSTED),
     Deferred(ZERO),

@@ -59,9 +59,9 @@ class Engine:
         """Enqueue and return ids."""
         return [answer.id for answer in self.client.enqueue_many([{"lane": "orders", **job} for job in jobs])]  # type: ignore[union-attr]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool], *, seconds: float = WAIT_S) -> None:
         """Wait until something is so; whatever the node does is a reason to look."""
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(seconds):
             while not condition():
                 self.news.clear()
                 try:

@@ -6,6 +6,8 @@ import pytest
 
 from penstock.ports.executor import ThreadExecutor
 
+collect_ignore = ["example"]  # a package of its own; test_example.py installs it
+
 
 @pytest.fixture
 def executor() -> Iterator[ThreadExecutor]:

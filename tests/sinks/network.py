@@ -1,9 +1,10 @@
 """A network between a sink and its broker that can be made to fail; it carries bytes, whatever they mean."""
 
 import asyncio
+import re
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 PIECE = 65536
@@ -15,6 +16,7 @@ class Network:
 
     While it is down nobody gets through and open connections break. While answers are held, what is sent
     arrives and nothing comes back; when they are lost, the connection breaks at the first answer instead.
+    With `instead`, requests of HTTP get that answer and do not arrive.
     """
 
     def __init__(self, broker_port: int) -> None:
@@ -28,6 +30,8 @@ class Network:
         self._idle.set()
         self._server: asyncio.Server | None = None
         self._loses = False
+        self._is_up = False
+        self.instead: bytes | None = None
         self.sent = asyncio.Event()
 
     def cut(self) -> None:
@@ -43,10 +47,12 @@ class Network:
         """Listen, on the same port as before."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
+        self._is_up = True
 
     async def go_down(self) -> None:
         """Refuse connections and break those there are."""
         assert self._server is not None
+        self._is_up = False
         self._server.close()
         self.cut()
         await self._idle.wait()
@@ -75,11 +81,15 @@ class Network:
             writer.transport.abort()
             return
         link = (writer, broker_writer)
+        if not self._is_up:  # it went down meanwhile
+            for side in link:
+                side.transport.abort()
+            return
         self._links.add(link)
         self._idle.clear()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._forth(reader, broker_writer))
+                tasks.create_task(self._forth(reader, broker_writer, writer))
                 tasks.create_task(self._back(broker_reader, writer))
         finally:
             self._links.discard(link)
@@ -88,9 +98,16 @@ class Network:
             for side in link:
                 side.transport.abort()
 
-    async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forth(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: asyncio.StreamWriter
+    ) -> None:
         try:
             while data := await reader.read(PIECE):
+                if self.instead is not None:
+                    await _whole_request(reader, data)
+                    back.write(self.instead)
+                    await back.drain()
+                    continue
                 writer.write(data)
                 await writer.drain()
                 self.sent.set()
@@ -112,6 +129,15 @@ class Network:
             writer.transport.abort()
         else:
             _say_goodbye(writer)
+
+
+async def _whole_request(reader: asyncio.StreamReader, data: bytes) -> None:
+    """Read to the end of a request of HTTP that begins so."""
+    while b"\r\n\r\n" not in data:
+        data += await reader.read(PIECE)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: *([0-9]+)", head.lower())
+    await reader.readexactly(int(length[1]) - len(body) if length else 0)
 
 
 def _say_goodbye(writer: asyncio.StreamWriter) -> None:
@@ -136,10 +162,47 @@ async def network(
 
 
 @asynccontextmanager
+async def meanwhile(trouble: Awaitable[None]) -> AsyncIterator[None]:
+    """Let this happen during the block, and be over at its end, however that ends."""
+
+    async def happen() -> None:
+        await trouble
+
+    async with asyncio.TaskGroup() as tasks:
+        happening = tasks.create_task(happen())
+        try:
+            yield
+        finally:
+            await asyncio.wait({happening})
+
+
+@asynccontextmanager
 async def answers_lost(net: Network) -> AsyncIterator[None]:
     """What is sent arrives, and the connection breaks instead of an answer."""
     with net.losing_answers():
         yield
+
+
+@asynccontextmanager
+async def answers_late(net: Network, seconds: float = 0.2) -> AsyncIterator[None]:
+    """What is sent arrives, and its answers take a while."""
+
+    async def hold() -> None:
+        with net.holding_answers():
+            await asyncio.sleep(seconds)
+
+    async with meanwhile(hold()):
+        yield
+
+
+@asynccontextmanager
+async def slow_down(net: Network, answer: bytes) -> AsyncIterator[None]:
+    """Requests of HTTP do not arrive: this is answered instead."""
+    net.instead = answer
+    try:
+        yield
+    finally:
+        net.instead = None
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,7 +21,8 @@ from penstock.sinks.waves import Unsent
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import ActiveMq
 from tests.sinks.carrier import Carrier, messages
-from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.sinks.line import Came, Trouble, line
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network
 from tests.sinks.opening import complaint, opened, supplies
 
 NAMES = count()
@@ -96,6 +98,16 @@ class Bed:
             self.reader = await self.executor.run(lambda: Reader(self.server.port, self.queue))
         reader = self.reader
         return await self.executor.run(lambda: reader.wait(number))
+
+    async def came(self) -> list[Came]:
+        """Return everything, once the queue has been quiet for a while."""
+        await self.frames(1)
+        assert self.reader is not None
+        found = await self.executor.run(self.reader.rest)
+        return [
+            Came(frame.headers["X-Penstock-Job-Id"], int(frame.headers["X-Penstock-Send"]), bytes(frame.body))
+            for frame in found
+        ]
 
     async def arrived(self, number: int) -> Sequence[Arrived]:
         return [
@@ -212,18 +224,16 @@ async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(bed: Bed)
     ]
 
 
-async def test_through_cuts_nothing_is_lost_and_every_group_is_in_order(bed: Bed) -> None:
-    given = messages(8, 6, queue=bed.queue)
+async def test_a_node_loses_nothing_through_cuts_and_every_group_is_in_order(
+    bed: Bed, tmp_path: Path
+) -> None:
     async with opened(bed.open()) as sink:
-        carrier = Carrier(sink)
         troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net)]
-        await carrier.carry(given, dict(zip((2, 4, 6), troubles, strict=True)))
-    await bed.frames(len(given))
-    assert bed.reader is not None
-    came = await bed.executor.run(bed.reader.rest)
+        async with line(tmp_path, sink, dict(zip((2, 4, 6), troubles, strict=True))) as ours:
+            await ours.carry(groups=8, per_group=10)
+            ours.judge(await bed.came(), dedups=False)
 
-    carrier.judge(given, [frame.headers["X-Penstock-Job-Id"] for frame in came], dedups=False)
-    assert carrier.doubtful
+            assert ours.tried["unanswered"]
 
 
 async def test_while_the_broker_is_away_nothing_is_sent_and_then_it_goes_on(bed: Bed) -> None:
@@ -239,24 +249,21 @@ async def test_while_the_broker_is_away_nothing_is_sent_and_then_it_goes_on(bed:
 
 
 @pytest.mark.soak
-async def test_through_a_crash_nothing_is_lost(executor: ThreadExecutor) -> None:
-    given = messages(8, 8, queue="carried")
+async def test_a_node_loses_nothing_through_crashes_and_a_full_broker(
+    executor: ThreadExecutor, tmp_path: Path
+) -> None:
     with ActiveMq.running() as server:
 
-        @asynccontextmanager
-        async def crash() -> AsyncIterator[None]:
+        def crash() -> Trouble:
             """Kill the broker during this call, and have it back before the next."""
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(executor.run(server.restart))
-                yield
+            return meanwhile(executor.run(server.restart))
 
         async with bed_on(server, executor) as bed, opened(bed.open()) as sink:
-            carrier = Carrier(sink)
-            await carrier.carry(given, {3: crash(), 6: crash()})
-        with reading(server.port, "carried") as reader:
-            came = await executor.run(reader.rest)
-
-    carrier.judge(given, [frame.headers["X-Penstock-Job-Id"] for frame in came], dedups=False)
+            troubles = [answers_lost(bed.net), crash(), cut_meanwhile(bed.net), crash()]
+            places = dict(zip((2, 4, 6, 8), troubles, strict=True))
+            async with line(tmp_path, sink, places, timeout="20s") as ours:
+                await ours.carry(groups=8, per_group=14)
+                ours.judge(await bed.came(), dedups=False)
 
 
 class Said:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.domain.answers import KEPT
-from penstock.domain.outcomes import Accepted, Receipt, TryAgain
+from penstock.domain.outcomes import Accepted, Receipt, Unknown
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import Envelope, Sink, Supplies
@@ -96,7 +96,7 @@ async def test_an_answer_that_never_begins_is_refused(sink: Sink, behaviour: Man
         [receipt] = await sink.send([envelope(server)])
         await server.victims[0].gone.wait()
 
-        assert isinstance(receipt, TryAgain)
+        assert isinstance(receipt, Unknown)
         assert server.sent < IN_FLIGHT
     await still_works(sink)
 
@@ -123,11 +123,11 @@ async def test_a_bomb_is_not_unpacked(sink: Sink) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_an_answer_that_is_none_is_tried_again(sink: Sink, behaviour: Manners, error: str) -> None:
+async def test_after_an_answer_that_is_none_nobody_knows(sink: Sink, behaviour: Manners, error: str) -> None:
     async with hostile(behaviour) as server, asyncio.timeout(10):
         [receipt] = await sink.send([envelope(server)])
 
-        assert isinstance(receipt, TryAgain)
+        assert isinstance(receipt, Unknown)
         assert error in receipt.error
         assert receipt.error.isprintable()
         assert len(receipt.error) < 600

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,8 +25,12 @@ from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.secrets import Secret, Secrets
 from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable, Supplies
+from penstock.receiver.server import Receiver, serving
 from penstock.sinks.http import open_http
 from penstock.testing.receiver import Answer, Received, receiver
+from tests.servers import free_port
+from tests.sinks.line import Came, line
+from tests.sinks.network import answers_lost, cut_meanwhile, cut_off, network, slow_down
 
 NEW = "whsec_" + base64.b64encode(b"n" * 32).decode()
 OLD = "whsec_" + base64.b64encode(b"o" * 32).decode()
@@ -303,6 +308,38 @@ async def test_one_host_has_so_many_calls_at_a_time_and_others_do_not_wait_for_i
     assert refused == Throttled(timedelta(seconds=2), busy)
     assert [task.result() for task in [*held, waiting]] == [Accepted("200")] * 3
     assert len(hangs.requests) == 3
+
+
+async def test_a_node_loses_nothing_through_cuts_a_restart_and_throttling(
+    executor: ThreadExecutor, tmp_path: Path
+) -> None:
+    """A target cannot tell duplicates by itself: those that come are explained, and in their place."""
+    received, port = Received(), free_port()
+    target = Receiver(clock=SystemClock(), tell=received.take)
+
+    @asynccontextmanager
+    async def restart() -> AsyncIterator[None]:
+        """Stop the target during this call, and have it back before the next."""
+        await up.aclose()
+        try:
+            yield
+        finally:
+            await up.enter_async_context(serving(target, port=port))
+
+    async with AsyncExitStack() as up, network(port) as net:
+        await up.enter_async_context(serving(target, port=port))
+        sink = await opened(executor, {"url": f"http://127.0.0.1:{net.port}/hook"})
+        throttled = slow_down(net, b"HTTP/1.1 429 Slow Down\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+        troubles = [answers_lost(net), cut_off(net), throttled, cut_meanwhile(net), restart()]
+        async with line(tmp_path, sink, dict(zip((9, 25, 41, 57, 73), troubles, strict=True))) as ours:
+            await ours.carry(groups=8, per_group=12)
+            came = [Came(str(one.id), one.send or 0, one.body) for one in received.requests]
+            ours.judge(came, dedups=False)
+
+            assert ours.tried["unanswered"]
+            assert ours.tried["deferred"]
+            assert ours.tried["failed"]
+        await sink.close()
 
 
 async def test_a_proxy_of_the_environment_is_not_used(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:

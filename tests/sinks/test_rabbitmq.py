@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager
 from itertools import count
+from pathlib import Path
 
 import aio_pika
 import pytest
@@ -11,13 +12,14 @@ from aio_pika.abc import AbstractIncomingMessage
 
 from penstock.domain.outcomes import Accepted, Rejected, Throttled
 from penstock.domain.states import Reason
+from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.rabbitmq import open_rabbitmq
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import RabbitMq
-from tests.sinks.carrier import Carrier, messages
-from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.sinks.line import Came, Trouble, line
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network
 from tests.sinks.opening import complaint, opened, supplies
 
 NAMES = count()
@@ -189,25 +191,35 @@ async def test_a_brokers_alarm_defers_what_comes_after_it(bed: Bed, executor: Th
         assert "short of memory" in str(receipt.error)
 
 
-async def test_through_cuts_and_a_crash_nothing_is_lost(bed: Bed, executor: ThreadExecutor) -> None:
-    given = messages(8, 8, queue=bed.queue)
-
-    @asynccontextmanager
-    async def crash() -> AsyncIterator[None]:
+async def test_a_node_loses_nothing_through_cuts_a_crash_and_a_full_queue(
+    bed: Bed, executor: ThreadExecutor, tmp_path: Path
+) -> None:
+    def crash() -> Trouble:
         """Kill the broker during this call, and have it back before the next."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(executor.run(bed.server.restart))
-            yield
+        return meanwhile(executor.run(bed.server.restart))
 
-    async with opened(bed.open()) as sink:
-        carrier = Carrier(sink)
+    bed.queue += "-short"
+    await bed.declare(**{"x-max-length": 30, "x-overflow": "reject-publish"})
+    async with opened(bed.open(queue=bed.queue)) as sink:
         troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net), crash()]
-        await carrier.carry(given, dict(zip((2, 4, 6, 8), troubles, strict=True)))
-    came = [str(message.message_id).partition(":")[0] for message in await bed.everything()]
+        async with line(tmp_path, sink, dict(zip((2, 4, 6, 8), troubles, strict=True))) as ours:
+            async with asyncio.TaskGroup() as tasks:
+                carrying = tasks.create_task(ours.carry(groups=8, per_group=12))
+                await ours.engine.until(lambda: carrying.done() or bool(ours.tried["deferred"]))
+                while not carrying.done():
+                    await bed.everything()
+                    await asyncio.wait({carrying}, timeout=0.1)
+            found = await bed.everything()
+            came = [
+                Came(job, int(send), message.body)
+                for message in found
+                for job, _, send in [str(message.message_id).partition(":")]
+            ]
+            ours.judge(came, dedups=False)
 
-    carrier.judge(given, came, dedups=False)
-    assert carrier.doubtful
-    assert carrier.said["Unsent"]
+            assert ours.tried["unanswered"]
+            assert ours.tried["deferred"]
+            assert ours.engine.seen(SinkFailed)
 
 
 async def test_what_is_wrong_is_said_when_it_is_opened(bed: Bed, executor: ThreadExecutor) -> None:

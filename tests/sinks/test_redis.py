@@ -4,19 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from itertools import count
+from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis as RedisClient
 
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Unknown
 from penstock.domain.states import Reason
+from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.redis import open_redis
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import Redis
-from tests.sinks.carrier import Carrier, messages
-from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.sinks.line import Came, Trouble, line
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network
 from tests.sinks.opening import complaint, opened, supplies
 
 NAMES = count()
@@ -130,7 +132,7 @@ async def test_what_is_too_large_is_refused_and_the_rest_goes(bed: Bed) -> None:
 
 async def test_a_server_that_is_full_is_left_alone_for_a_while(bed: Bed) -> None:
     async with opened(bed.open(queue=bed.stream)) as sink:
-        await bed.client.config_set("maxmemory", "1mb")
+        await bed.client.config_set("maxmemory", "1")
         try:
             [receipt] = await sink.send([envelope(1)])
         finally:
@@ -180,29 +182,33 @@ async def test_of_a_batch_that_breaks_off_what_was_answered_is_known(bed: Bed) -
     assert {m.id for m, kind in zip(many, kinds, strict=True) if kind is Accepted} <= came
 
 
-async def test_through_cuts_and_a_crash_nothing_is_lost(
-    executor: ThreadExecutor, redis_server: Redis
+async def test_a_node_loses_nothing_through_cuts_a_crash_and_a_full_server(
+    executor: ThreadExecutor, tmp_path: Path, redis_server: Redis
 ) -> None:
-    given = messages(8, 8, queue="carried")
     with Redis.running() as server:
 
-        @asynccontextmanager
-        async def crash() -> AsyncIterator[None]:
+        def crash() -> Trouble:
             """Kill the server during this call, and have it back before the next."""
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(executor.run(server.restart))
+            return meanwhile(executor.run(server.restart))
+
+        @asynccontextmanager
+        async def full() -> AsyncIterator[None]:
+            await bed.client.config_set("maxmemory", "1")
+            try:
                 yield
+            finally:
+                await bed.client.config_set("maxmemory", "0")
 
-        async with bed_on(server, executor) as bed, opened(bed.open()) as sink:
-            carrier = Carrier(sink)
-            troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net), crash()]
-            await carrier.carry(given, dict(zip((2, 4, 6, 8), troubles, strict=True)))
-            bed.stream = "carried"
-            came = [one[b"id"].decode() for one in await bed.entries()]
+        async with bed_on(server, executor) as bed, opened(bed.open(queue=bed.stream)) as sink:
+            troubles = [answers_lost(bed.net), cut_off(bed.net), full(), cut_meanwhile(bed.net), crash()]
+            async with line(tmp_path, sink, dict(zip((2, 4, 6, 8, 10), troubles, strict=True))) as ours:
+                await ours.carry(groups=8, per_group=12)
+                came = [Came(e[b"id"].decode(), int(e[b"send"]), e[b"body"]) for e in await bed.entries()]
+                ours.judge(came, dedups=False)
 
-    carrier.judge(given, came, dedups=False)
-    assert carrier.doubtful
-    assert carrier.said["Unsent"]
+                assert ours.tried["unanswered"]
+                assert ours.tried["deferred"]
+                assert ours.engine.seen(SinkFailed)
 
 
 async def test_what_is_wrong_is_said_when_it_is_opened(bed: Bed, executor: ThreadExecutor) -> None:

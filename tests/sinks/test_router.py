@@ -5,8 +5,10 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -21,6 +23,7 @@ from penstock.domain.ulid import Ulids
 from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ports.clock import SystemClock
+from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.router import open_router
@@ -28,8 +31,9 @@ from penstock.sources.posted import PostedSource
 from penstock.stores.memory import MemoryStore
 from penstock.testing.receiver import Answer, receiver
 from penstock.testing.sink_suite import Arrived, SinkSuite
-from tests.sinks.carrier import Carrier, messages
-from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.servers import free_port
+from tests.sinks.line import Came, line
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network, slow_down
 from tests.sinks.opening import complaint, opened, supplies
 
 
@@ -72,8 +76,9 @@ class Bed:
         return True
 
 
-@pytest.fixture
-async def bed(executor: ThreadExecutor) -> AsyncIterator[Bed]:
+@asynccontextmanager
+async def routing(executor: ThreadExecutor, port: int) -> AsyncIterator[PostedSource]:
+    """Run a router that delivers nothing, and give what it took."""
     clock = SystemClock()
     ids = Ulids(clock=lambda: time.time_ns() // 1_000_000, entropy=os.urandom)
     client = Client(MemoryStore(clock=lambda: datetime.now(UTC), ids=ids), actor="test", clock=clock)
@@ -88,11 +93,20 @@ async def bed(executor: ThreadExecutor) -> AsyncIterator[Bed]:
         routes=message_routes(source),
         callers=Callers(client.store, executor=executor, clock=clock, login=False),
     )
-    sock, over = listen("127.0.0.1", 0), asyncio.Event()
-    async with asyncio.TaskGroup() as tasks, network(sock.getsockname()[1]) as net:
+    sock, over = listen("127.0.0.1", port), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve_on(app, sock, over))
+        try:
+            yield source
+        finally:
+            over.set()
+
+
+@pytest.fixture
+async def bed(executor: ThreadExecutor) -> AsyncIterator[Bed]:
+    port = free_port()
+    async with routing(executor, port) as source, network(port) as net:
         yield Bed(net, source, executor)
-        over.set()
 
 
 class TestRouter(SinkSuite):
@@ -109,19 +123,52 @@ async def test_it_says_what_it_keeps(bed: Bed) -> None:
         assert await sink.probe([envelope()]) == [Probed(UNKNOWN)]
 
 
-async def test_through_cuts_nothing_is_lost_and_what_the_router_still_has_is_not_taken_twice(
-    bed: Bed,
+async def test_a_node_loses_nothing_through_cuts_restarts_and_throttling(
+    executor: ThreadExecutor, tmp_path: Path
 ) -> None:
-    given = [message._replace(format="pointer") for message in messages(8, 6)]
-    async with opened(bed.open()) as sink:
-        carrier = Carrier(sink)
-        troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net)]
-        await carrier.carry(given, dict(zip((2, 4, 6), troubles, strict=True)))
-        came = await bed.arrived(len(given))
+    """What a router had in memory when it died is noticed by its ack timeout and sent again."""
+    came: list[Came] = []
 
-    carrier.judge(given, [one.id for one in came], dedups=True)
-    assert carrier.doubtful
-    assert carrier.said["Unsent"]
+    @asynccontextmanager
+    async def restart() -> AsyncIterator[None]:
+        """Kill the router during this call, with all it has, and have another before the next."""
+        await up.aclose()
+        try:
+            yield
+        finally:
+            routers.append(await up.enter_async_context(routing(executor, port)))
+
+    def report(pointer: dict[str, Any]) -> None:
+        ours.engine.client.report(pointer["id"], pointer["send"], "succeeded")
+
+    async def deliver() -> None:
+        """Do what a router does: everything it gets, once."""
+        while True:
+            source = routers[-1]
+            found = await source.receive(100)
+            for message in found:
+                pointer = json.loads(message.body)
+                came.append(Came(pointer["id"], pointer["send"]))
+                await executor.run(lambda p=pointer: report(p))  # type: ignore[misc]
+            await source.ack(found)
+
+    port, routers = free_port(), list[PostedSource]()
+    async with AsyncExitStack() as up, network(port) as net:
+        routers.append(await up.enter_async_context(routing(executor, port)))
+        async with opened(open_router({"url": f"http://127.0.0.1:{net.port}"}, supplies(executor))) as sink:
+            full = slow_down(net, b"HTTP/1.1 503 Full\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+            troubles = [answers_lost(net), cut_off(net), full, cut_meanwhile(net), restart()]
+            places = dict(zip((2, 4, 6, 8, 10), troubles, strict=True))
+            reported = {"complete_on": "reported", "format": "pointer", "ack_timeout": "1s"}
+            async with line(tmp_path, sink, places, **reported) as ours, asyncio.TaskGroup() as tasks:
+                delivering = tasks.create_task(deliver())
+                await ours.carry(groups=8, per_group=14, recover_every=timedelta(milliseconds=200))
+                delivering.cancel()
+                ours.judge(came, dedups=False)
+
+                assert ours.tried["unanswered"]
+                assert ours.tried["deferred"]
+                assert ours.engine.seen(SinkFailed)
 
 
 async def test_a_router_that_is_full_is_left_alone_for_a_while(bed: Bed) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
 from penstock.domain.states import Reason
+from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable
 from penstock.sinks.sqs import group_id, open_sqs
@@ -18,8 +20,8 @@ from penstock.sinks.waves import PAUSE
 from penstock.testing.receiver import Answer, Request, receiver
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import Sqs
-from tests.sinks.carrier import Carrier, messages
-from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, network
+from tests.sinks.line import Came, line
+from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network, slow_down
 from tests.sinks.opening import complaint, opened, supplies
 
 NAMES = count()
@@ -114,14 +116,6 @@ async def standard(sqs_server: Sqs, executor: ThreadExecutor) -> AsyncIterator[B
 @pytest.fixture
 async def fifo(sqs_server: Sqs, executor: ThreadExecutor) -> AsyncIterator[Bed]:
     async with bed_of(sqs_server, executor, fifo=True) as bed:
-        yield bed
-
-
-@pytest.fixture(params=["standard", "fifo"])
-async def either(
-    request: pytest.FixtureRequest, sqs_server: Sqs, executor: ThreadExecutor
-) -> AsyncIterator[Bed]:
-    async with bed_of(sqs_server, executor, fifo=request.param == "fifo") as bed:
         yield bed
 
 
@@ -242,19 +236,51 @@ async def test_a_standard_queue_is_refused_where_order_was_promised(fifo: Bed, s
             await sink.send([envelope(queue=standard.queue)])
 
 
-async def test_through_cuts_nothing_is_lost_and_a_fifo_queue_has_nothing_twice(either: Bed) -> None:
-    given = messages(8, 6, queue=either.queue)
-    async with opened(either.open()) as sink:
-        carrier = Carrier(sink)
-        troubles = [answers_lost(either.net), cut_off(either.net), cut_meanwhile(either.net)]
-        await carrier.carry(given, dict(zip((2, 4, 6), troubles, strict=True)))
-    came = await either.more()
+SLOW_DOWN = b'{"__type":"com.amazonaws.sqs#ThrottlingException","message":"slow down"}'
+THROTTLED = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n"
+    % len(SLOW_DOWN)
+) + SLOW_DOWN
 
-    ids = [one["MessageAttributes"]["X-Penstock-Job-Id"]["StringValue"] for one in came]
-    carrier.judge(given, ids, dedups=either.fifo)
-    assert carrier.doubtful
-    assert carrier.said["Unsent"]
-    assert either.fifo or len(ids) > len(given)
+
+@pytest.mark.parametrize("fifo", [False, True], ids=["standard", "fifo"])
+async def test_a_node_loses_nothing_through_cuts_a_restart_and_throttling(
+    executor: ThreadExecutor,
+    tmp_path: Path,
+    sqs_server: Sqs,
+    fifo: bool,  # noqa: FBT001
+) -> None:
+    """A FIFO queue has every send once: what is sent again after a lost answer has the same number."""
+    with Sqs.running() as server:
+
+        async def restart() -> None:
+            """Kill the server; until it is back with all it had, nobody gets through."""
+            await bed.net.go_down()
+            await executor.run(server.restart)
+            await bed.net.come_up()
+
+        async with bed_of(server, executor, fifo=fifo) as bed, opened(bed.open(queue=bed.queue)) as sink:
+            net = bed.net
+            troubles = [
+                answers_lost(net),
+                cut_off(net),
+                slow_down(net, THROTTLED),
+                cut_meanwhile(net),
+                meanwhile(restart()),
+            ]
+            async with line(tmp_path, sink, dict(zip((2, 4, 6, 8, 10), troubles, strict=True))) as ours:
+                await ours.carry(groups=8, per_group=11)
+                came = [_came(one) for one in await bed.more()]
+                ours.judge(came, dedups=fifo)
+
+                assert ours.tried["unanswered"]
+                assert ours.tried["deferred"]
+                assert ours.engine.seen(SinkFailed)
+
+
+def _came(one: dict[str, Any]) -> Came:
+    facts = {name: value["StringValue"] for name, value in one["MessageAttributes"].items()}
+    return Came(facts["X-Penstock-Job-Id"], int(facts["X-Penstock-Send"]), one["Body"].encode())
 
 
 # -- what moto never says: a server of our own that answers as SQS is documented to

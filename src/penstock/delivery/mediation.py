@@ -19,7 +19,7 @@ from penstock.delivery.pointers import Pointer
 from penstock.domain.addresses import networks
 from penstock.domain.answers import receipt_of
 from penstock.domain.envelopes import Unwritable
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
 from penstock.ports.clock import Clock
 from penstock.sinks.guard import Guard, GuardedResolver
 from penstock.sinks.http import CONNECT_TIMEOUT, failure, guarded_session, target_url
@@ -140,7 +140,7 @@ def wait_of(receipt: Receipt, receives: int, *, spread: float) -> timedelta | No
     match receipt:
         case Throttled(after=after):
             return after
-        case TryAgain() | Rejected():
+        case TryAgain() | Rejected() | Unknown():
             return min(timedelta(seconds=2.0 ** min(receives - 1, 6)), LONGEST_WAIT) * (1 + spread / 10)
         case _:
             return None

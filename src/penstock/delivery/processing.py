@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed, Job
-from penstock.domain.outcomes import Dead, Deferred, Outcome, Policy, Running
+from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Policy, Running
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.domain.traces import traceparent_of
@@ -163,7 +163,10 @@ class Processor:
                 breakers.note(target, answer)
         if isinstance(answer, NotCalled):
             return Deferred(SINK_CLOSED, answer.error)
-        return outcome_of_answer(self._deck, plan, claimed, answer)
+        outcome = outcome_of_answer(self._deck, plan, claimed, answer)
+        # What the target made of it nobody may know, but its pointer arrived: a queue would take another one
+        # of the same send for a duplicate.
+        return replace(outcome, known=True) if isinstance(outcome, Failed) else outcome
 
     async def _settle(self, job: Job, send: int, outcome: Outcome) -> None:
         """Write the outcome, again if the store did not answer: what was written is late the second time."""

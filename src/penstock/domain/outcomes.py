@@ -94,10 +94,15 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """This attempt failed; the next one comes after `delay`."""
+    """This attempt failed; the next one comes after `delay`.
+
+    `known=False`: no answer came, so the sink may have it. The next attempt repeats the number of the send:
+    a broker that tells duplicates apart takes it once, and an executor's word on it still counts.
+    """
 
     error: str | None
     delay: timedelta
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +186,19 @@ class Policy:
 
 
 def failed(
-    error: str | None, *, policy: Policy, attempt: int, max_attempts: int | None, random: float
+    error: str | None,
+    *,
+    policy: Policy,
+    attempt: int,
+    max_attempts: int | None,
+    random: float,
+    known: bool = True,
 ) -> Outcome:
     """Return what a retryable failure means for a job that had `attempt` attempts before this one."""
     limit = max_attempts if max_attempts is not None else policy.retry.max_attempts
     if attempt + 1 >= limit:
         return Dead(Reason.EXHAUSTED, error)
-    return Failed(error, policy.retry.delay_before(attempt + 2, random=random))
+    return Failed(error, policy.retry.delay_before(attempt + 2, random=random), known)
 
 
 def outcome_of(
@@ -200,7 +211,10 @@ def outcome_of(
                 return Succeeded(receipt=token)
             return Dispatched(policy.ack, receipt=token, passes=policy.passes)
         case TryAgain(error=error) | Unknown(error=error):
-            return failed(error, policy=policy, attempt=attempt, max_attempts=max_attempts, random=random)
+            known = isinstance(receipt, TryAgain)
+            return failed(
+                error, policy=policy, attempt=attempt, max_attempts=max_attempts, random=random, known=known
+            )
         case Rejected(error=error, reason=reason):
             return Dead(reason, error)
         case Throttled(after=after, error=error):

@@ -129,9 +129,11 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             return Landing(row._replace(holds=row.holds and not passes, slot=slot))
         case Running():
             return _started(job, outcome, now)
-        case Failed(error=error, delay=delay):
-            row = _again(_sent(job, Move.RETRY), now + delay)._replace(attempt=job.attempt + 1, open=False)
-            return Landing(row, error, attempt=_attempt(job, row, now, "failed", error))
+        case Failed(error=error, delay=delay, known=known):
+            row = _again(_sent(job, Move.RETRY), now + delay)
+            row = row._replace(attempt=job.attempt + 1, open=not known)
+            word = "failed" if known else "unanswered"
+            return Landing(row, error, attempt=_attempt(job, row, now, word, error))
         case Dead(reason=reason, error=error):
             row = _sent(job, Move.FAIL)._replace(attempt=job.attempt + 1, open=False, reason=reason)
             return Landing(row, error, attempt=_attempt(job, row, now, reason, error))

@@ -38,14 +38,19 @@ def verdict(plan: Plan, claimed: Claimed, receipt: Receipt, *, random: float) ->
 
 
 def unanswered(plan: Plan, claimed: Claimed, error: str, *, random: float) -> Outcome:
-    """Return what it means that nobody knows: work that must not repeat is held, other work failed."""
+    """Return what it means that nobody knows: work that must not repeat is held, other work is sent again."""
     if plan.hold:
         return Lapsed(hold=True)
     if named(plan.give_up_on, error):
         return Dead(Reason.PERMANENT, error)
     job = claimed.job
     return failed(
-        error, policy=plan.policy, attempt=job.attempt, max_attempts=job.max_attempts, random=random
+        error,
+        policy=plan.policy,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        random=random,
+        known=False,
     )
 
 

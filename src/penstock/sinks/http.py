@@ -24,7 +24,7 @@ from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import EVENT_PREFIX, check_prefix, check_value, message_headers
-from penstock.domain.outcomes import Receipt, Rejected, Throttled, TryAgain
+from penstock.domain.outcomes import Receipt, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.texts import shown
 from penstock.domain.webhooks import BadSecret, signed
 from penstock.errors import InvalidSetting
@@ -136,7 +136,7 @@ class HttpSink:
             answer.close()
         if broken is not None and answer.ok:
             # It may have been a refusal; only whole answers count as a yes.
-            return TryAgain(f"HTTP {answer.status}, but the answer broke off: {_said(broken)}")
+            return Unknown(f"HTTP {answer.status}, but the answer broke off: {_said(broken)}")
         packed = answer.headers.get("Content-Encoding", "identity").lower()
         said = bytes(body) if packed == "identity" else f"(packed with {packed}, not read)".encode()
         retry_after = answer.headers.get("Retry-After")
@@ -175,8 +175,8 @@ def failure(url: URL, error: Exception) -> Receipt:
             return TryAgain(f"no connection to {place}: {_said(error.os_error)}")
         case TimeoutError():
             return TryAgain(f"no connection to {place} in time")
-        case _:
-            return TryAgain(f"no answer from {place}: {_said(error)}")
+        case _:  # it may have arrived
+            return Unknown(f"no answer from {place}: {_said(error)}")
 
 
 def _said(error: BaseException) -> str:

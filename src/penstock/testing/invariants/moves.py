@@ -110,7 +110,13 @@ _SILENT: Final[Mapping[str, frozenset[Move]]] = MappingProxyType(
 )
 _LANDING: Final = frozenset({"settle", "resolve", "report"})
 _OUTCOMES: Final = MappingProxyType(
-    {"failed": M.RETRY, "deferred": M.DEFER, "lapsed": M.LAPSE, "not_started": M.LAPSE}
+    {
+        "failed": M.RETRY,
+        "unanswered": M.RETRY,
+        "deferred": M.DEFER,
+        "lapsed": M.LAPSE,
+        "not_started": M.LAPSE,
+    }
 )
 _SENT: Final = frozenset(
     {M.RETRY, M.FAIL, M.DEFER, M.SUCCEED, M.SENT, M.START, M.LAPSE, M.LAPSE_HOLD, M.LAPSE_DEAD}
@@ -302,7 +308,8 @@ def _check_send(change: Change, before: Live, after: Live, moves: Sequence[Move]
     if after.state in TERMINAL:
         return
     if sent:
-        open_ = any(move in _OPENS for move in moves)
+        unanswered = any(row.outcome == "unanswered" for row in change.attempts)
+        open_ = unanswered or any(move in _OPENS for move in moves)
     elif unsent and before.state != JobState.CLAIMED:
         open_ = False
     else:

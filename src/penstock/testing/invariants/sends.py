@@ -17,8 +17,8 @@ from penstock.testing.invariants.facts import (
 )
 from penstock.testing.invariants.witness import Witness
 
-_UNKNOWN: Final = "lapsed"
-_AGAIN: Final = frozenset({_UNKNOWN, "not_started"})
+_UNKNOWN: Final = frozenset({"lapsed", "unanswered"})
+_AGAIN: Final = _UNKNOWN | {"not_started"}
 _LETS_GO: Final = frozenset({Verb.RELEASE, Verb.RETRY})
 
 
@@ -57,7 +57,7 @@ def check_causes(witness: Witness) -> None:
 
 def check_numbers(witness: Witness) -> None:
     """A new number is used only when the fate of the one before it is known; numbers never go back."""
-    known = {row.send for row in witness.timeline.attempts if row.outcome != _UNKNOWN}
+    known = {row.send for row in witness.timeline.attempts if row.outcome not in _UNKNOWN}
     for number in {delivery.send for delivery in witness.deliveries}:
         if number > witness.job.live.send + 1:
             raise UnexplainedSend(f"number {number} is not on record", witness=witness)

@@ -8,8 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from penstock.domain.job import Enqueued, NewJob
-from penstock.domain.outcomes import Dead, Deferred, Outcome, Running, Succeeded, failed
+from penstock.domain.job import Enqueued, Live, NewJob
+from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Running, Succeeded, failed
 from penstock.domain.states import Reason, Verb
 from penstock.errors import InvalidJob, StoreUnavailable
 from penstock.ports.store import Report, Store
@@ -115,6 +115,7 @@ class Executors:
     store: Store
     sink: SimSink
     lanes: Mapping[str, Terms]
+    row: Callable[[str], Live | None]
     late: list[Report] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -162,12 +163,29 @@ class Executors:
         return Deferred(timedelta(milliseconds=300)) if roll < 0.95 else Dead(Reason.STOPPED, "executor")
 
     async def _report(self, message: Message, outcome: Outcome, *, tries: int) -> None:
-        report = Report(id=message.job, send=message.send, outcome=outcome)
+        def tell() -> None:
+            report = Report(id=message.job, send=message.send, outcome=self._counted(message, outcome))
+            self.store.report([report])
+
         for _ in range(tries):
             with suppress(StoreUnavailable):
-                await self.env.executor.run(partial(self.store.report, [report]))
+                await self.env.executor.run(tell)
                 return
             await asyncio.sleep(0.2)
+
+    def _counted(self, message: Message, outcome: Outcome) -> Outcome:
+        """Count a failure by what is on record when it is told, as a client's report does.
+
+        A send whose answer was lost is a try too: the message may know of fewer than there were.
+        """
+        row = self.row(message.job)
+        exhausted = isinstance(outcome, Dead) and outcome.reason is Reason.EXHAUSTED
+        if row is None or not (exhausted or isinstance(outcome, Failed)):
+            return outcome
+        policy = self.lanes[message.lane].policy
+        return failed(
+            "executor", policy=policy, attempt=row.attempt, max_attempts=row.max_attempts, random=0.0
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

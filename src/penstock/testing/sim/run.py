@@ -186,7 +186,7 @@ class Run:
         await commit_late(env, writer, self.ledger, self.scenario.late)
 
     async def _executors(self, env: NodeEnv) -> None:
-        await Executors(env, self.watch.store, self.sink, self.scenario.terms).run()
+        await Executors(env, self.watch.store, self.sink, self.scenario.terms, self._row).run()
 
     async def _operators(self, env: NodeEnv) -> None:
         how, until = self.scenario.meddling, self.scenario.duration

@@ -46,9 +46,10 @@ class SendTests:
             (Lapsed(), 1),
             (Lapsed(started=True), 1),
             (Failed("no", ZERO), 2),
+            (Failed("no answer", ZERO, known=False), 1),
             (Deferred(ZERO), 2),
         ],
-        ids=["returned", "not started", "unknown", "started", "failed", "deferred"],
+        ids=["returned", "not started", "unknown", "started", "failed", "unanswered", "deferred"],
     )
     def test_the_number_advances_only_when_the_fate_is_known(
         self, store: Store, outcome: Outcome, number: int
@@ -79,6 +80,20 @@ class SendTests:
         store.resolve(lapse, {lapse.jobs[0].job.arrival: outcome})
 
         assert only(claim(store)).current_send == number
+
+    def test_a_send_without_an_answer_is_a_try_whose_number_stays_open(self, store: Store) -> None:
+        """It costs an attempt; an executor that has the message all the same is listened to."""
+        put_lane(store)
+        [job_id] = enqueue(store, job())
+        settle(store, some(claim(store)), Failed("no answer", HOUR, known=False))
+        row = find(store, job_id).live
+        [tried] = store.timeline(job_id).attempts
+        told = report(store, job_id, 1, Succeeded())
+
+        assert (row.attempt, row.send, row.open) == (1, 1, True)
+        assert (tried.outcome, tried.error, tried.send) == ("unanswered", "no answer", 1)
+        assert told.applied
+        assert state(store, job_id) == JobState.SUCCEEDED
 
     def test_a_takeover_repeats_the_number(self, store: Store) -> None:
         """The new holder sends what the old one may have sent."""
