@@ -49,6 +49,7 @@ from penstock.observability.metrics import Metrics
 from penstock.observability.otel import start_tracing
 from penstock.observability.story import Story, keep_telling
 from penstock.observability.subscribers import emit_to
+from penstock.observability.supervisor import Supervisor
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Emit, ignore
 from penstock.ports.executor import Executor, ThreadExecutor
@@ -103,8 +104,12 @@ class App:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     tracing: "Tracing | None" = None
+    supervisor: Supervisor = field(init=False)
     _pulse: float = 0.0
     _broken: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(os.environ, self.clock.monotonic)
 
     async def run(self) -> None:
         """Serve until a signal says stop; raise what broke the node."""
@@ -191,6 +196,7 @@ class App:
     def _up(self, url: str) -> None:
         spare_what_is_loaded()
         self.started(url)
+        self.supervisor.ready(url)
 
     def _routing(self, ground: Ground, sock: socket.socket, deliveries: Deliveries) -> Routing | None:
         if not self.routes:
@@ -285,6 +291,7 @@ class App:
             self.hurry.set()
         else:
             _LOG.info("stopping: finishing what is claimed, at most %s", self.grace)
+            self.supervisor.stopping()
         self.stop.set()
 
     def _hung_up(self, read_again: Callable[[], Settings]) -> None:
@@ -306,6 +313,7 @@ class App:
 
     def _turned(self, live: Live, metrics: Metrics, late: float) -> None:
         self._pulse = self.clock.monotonic()
+        self.supervisor.alive()
         live.loop_delayed(late)
         metrics.loop_delay.observe(late)
 

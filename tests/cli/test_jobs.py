@@ -68,7 +68,7 @@ def test_a_list_goes_on_where_it_ended(ready: Run, read: RunJson) -> None:
 
 
 def test_a_list_is_read_page_by_page(ready: Run, read: RunJson, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.cli.jobs.MAX_PAGE", 2)
+    monkeypatch.setattr("penstock.cli.pages.MAX_PAGE", 2)
     made = [enqueue(ready, str(n)) for n in range(5)][::-1]
 
     assert [job["id"] for job in read("jobs", "list", "--all")["jobs"]] == made

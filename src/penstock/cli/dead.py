@@ -7,8 +7,8 @@ import click
 
 from penstock.cli.errors import Missing
 from penstock.cli.job_verbs import each
-from penstock.cli.jobs import Pages
 from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.pages import Pages
 from penstock.cli.render import ago, on_terminal, print_json, print_table
 from penstock.client import Client
 from penstock.domain.causes import causes

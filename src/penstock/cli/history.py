@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from penstock.cli.jobs import Pages, print_pages
 from penstock.cli.options import json_option, with_client
+from penstock.cli.pages import Pages, print_pages
 from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
 from penstock.domain.filters import Span

@@ -1,21 +1,20 @@
 """`penstock jobs`: list them, look at one."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from itertools import islice
+from collections.abc import Sequence
 
 import click
 
+from penstock.cli.exports import export, watch
 from penstock.cli.job_verbs import VERBS
-from penstock.cli.options import json_option, note, with_client
-from penstock.cli.render import ago, cell, on_terminal, print_facts, print_json, print_table
+from penstock.cli.options import json_option, with_client
+from penstock.cli.pages import Pages, print_pages
+from penstock.cli.render import cell, print_facts, print_json, print_table
 from penstock.client import Client
-from penstock.domain.filters import MAX_PAGE, Order
-from penstock.domain.job import Job
-from penstock.domain.queries import Filters
+from penstock.domain.filters import Order
 from penstock.domain.states import JobState
 from penstock.wire import encode, explanation_object, job_object, stamp, timeline_object
 
+__all__ = ["Pages", "jobs", "print_pages"]
 STATES = [state.label for state in JobState]
 
 
@@ -32,7 +31,7 @@ def jobs() -> None:
     """  # noqa: D301 - \b keeps click from filling the lines
 
 
-for verb in VERBS:
+for verb in (*VERBS, export, watch):
     jobs.add_command(verb)
 
 
@@ -79,12 +78,18 @@ def list_(
     """
     if lane is not None:
         client.lane(lane)
-    filters: Filters = {"filter": line, "lane": lane, "state": states, "group": group, "tenant": tenant}
-    filters["key"] = key
-    order = Order.DUE if due else Order.NEWEST
     pages = Pages(
         client,
-        {**filters, "order": order, "payloads": payloads},
+        {
+            "filter": line,
+            "lane": lane,
+            "state": states,
+            "group": group,
+            "tenant": tenant,
+            "key": key,
+            "order": Order.DUE if due else Order.NEWEST,
+            "payloads": payloads,
+        },
         limit=None if everything else limit,
         after=after,
     )
@@ -95,64 +100,6 @@ def list_(
             f"To look for those too: penstock jobs list 'group~\"{group}\"'"
         )
     print_pages(pages, client.store.now(), payloads=payloads, as_json=as_json, empty=empty)
-
-
-class Pages:
-    """The jobs of a list, page after page; `next` is where it goes on once they were all taken."""
-
-    def __init__(self, client: Client, filters: Filters, *, limit: int | None, after: str | None) -> None:
-        self.next = after
-        self._client, self._filters, self._left = client, filters, limit
-
-    def __iter__(self) -> Iterator[Job]:
-        while self._left != 0:
-            size = MAX_PAGE if self._left is None else min(MAX_PAGE, self._left)
-            filters: Filters = {**self._filters, "limit": size, "after": self.next}
-            page = self._client.list(**filters)
-            yield from page.jobs
-            self.next = page.next
-            if self._left is not None:
-                self._left -= len(page.jobs)
-            if page.next is None:
-                return
-
-
-def print_pages(pages: Pages, now: datetime, *, payloads: bool, as_json: bool, empty: str) -> None:
-    """Print the jobs of a list, and how to go on; `empty` is what a person is told when there are none."""
-    if as_json:
-        _print_json(pages, payloads=payloads)
-        return
-    _print_table(pages, now, empty)
-    if pages.next is not None:
-        note(f"there are more: add --after {pages.next}")
-
-
-def _print_json(pages: Pages, *, payloads: bool) -> None:
-    """Write the document as the jobs come: there may be millions."""
-    comma = ""
-    click.echo('{"jobs":[', nl=False)
-    for job in pages:
-        click.echo(comma + encode(job_object(job, payload=payloads)), nl=False)
-        comma = ","
-    click.echo(f'],"next":{encode(pages.next)}}}')
-
-
-def _print_table(pages: Pages, now: datetime, empty: str) -> None:
-    head = ["id", "state", "lane", "group", "when", "attempt", "why"]
-    jobs = iter(pages)
-    while rows := [_row(job, now) for job in islice(jobs, MAX_PAGE)]:
-        print_table(head, rows)
-        empty = ""
-    if empty:
-        note(empty)
-
-
-def _row(job: Job, now: datetime) -> tuple[object, ...]:
-    live = job.live
-    at = job.finished_at or live.due_at
-    when = ago(at, now) if on_terminal() else at
-    why = ": ".join(text for text in (live.reason, job.error) if text)
-    return job.id, job.state.label, job.lane, job.group, when, live.attempt, why or None
 
 
 @jobs.command()

@@ -1,0 +1,64 @@
+"""All of a list into a file, one job to its end, targets that are left alone."""
+
+import csv
+import json
+from datetime import timedelta
+
+from penstock import Client
+from tests.cli.conftest import Run, RunJson
+
+
+def test_an_export_is_one_job_a_line(ready: Run) -> None:
+    for n in range(3):
+        ready("enqueue", "hello", json.dumps({"n": n}), "--group", f"g-{n}", "--at", "+1h")
+
+    lines = [json.loads(line) for line in ready("jobs", "export", "lane:hello").stdout.splitlines()]
+    assert {line["state"] for line in lines} == {"pending"}
+    assert "payload" not in lines[0]
+    whole = ready("jobs", "export", "payload.n:1", "--payloads").stdout.splitlines()
+    assert [json.loads(line)["payload"] for line in whole] == [{"n": 1}]
+
+
+def test_an_export_can_be_enqueued_again(ready: Run) -> None:
+    ready("enqueue", "hello", '{"price":  1.50}', "--group", "g", "--at", "+1h", "--tenant", "acme")
+    lines = ready("jobs", "export", "--enqueueable").stdout
+    ready("enqueue", "hello", "-", stdin=lines)
+
+    again = ready("jobs", "export", "--payloads").stdout.splitlines()
+    assert len(again) == 2
+    assert all('"payload":{"price":  1.50}' in line for line in again)  # byte for byte
+    assert {json.loads(line)["tenant"] for line in again} == {"acme"}
+
+
+def test_an_export_for_a_spreadsheet(ready: Run) -> None:
+    ready("enqueue", "hello", "1", "--group", "a,b", "--at", "+1h")
+    [row] = csv.DictReader(ready("jobs", "export", "--format", "csv").stdout.splitlines())
+
+    assert (row["lane"], row["group"], row["state"], row["finished_at"]) == ("hello", "a,b", "pending", "")
+    assert "leave out --format csv" in ready("jobs", "export", "--format", "csv", "--payloads", code=2).stderr
+
+
+def test_a_job_is_watched_to_its_end(ready: Run) -> None:
+    job = ready("enqueue", "hello", "1", "--at", "+1h").stdout.strip()
+    ready("jobs", "cancel", job, "--reason", "a mistake", "--yes")
+
+    lines = ready("jobs", "watch", job).stdout.splitlines()
+    assert [line.split("\t")[1] for line in lines] == ["enqueued", "cancel", "cancelled"]
+    assert json.loads(ready("jobs", "watch", job, "--json").stdout.splitlines()[0])["event"] == "enqueued"
+
+
+def test_targets_that_are_left_alone_are_listed(ready: Run, read: RunJson) -> None:
+    assert "every target answers" in ready("targets", "list").stderr
+    with Client("sqlite:///penstock.db") as client:
+        client.store.mark_target(
+            "https://shop.example",
+            failed=5,
+            ok=0,
+            trip_after=5,
+            open_for=timedelta(minutes=5),
+            slow_for=timedelta(0),
+        )
+
+    [target] = read("targets", "list")["targets"]
+    assert (target["target"], target["state"], target["failures"]) == ("https://shop.example", "open", 5)
+    assert "https://shop.example\topen\t5" in ready("targets", "list").stdout
