@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from typing import Any
 
@@ -98,6 +98,10 @@ class Http:
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
         return self._http.request(method, path, **options)
+
+    def stream(self, method: str, path: str, **options: Any) -> AbstractContextManager[httpx.Response]:  # noqa: ANN401
+        """Ask for something whose end need not be waited for."""
+        return self._http.stream(method, path, **options)
 
     def close(self) -> None:
         self._http.close()

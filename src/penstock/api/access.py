@@ -10,8 +10,9 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from litestar import Litestar
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
 from penstock.api.problems import AGAIN_AFTER_S, MEDIA_TYPE, Problem
 from penstock.api.scopes import SAFE
@@ -73,18 +74,22 @@ def is_address(host: str) -> bool:
     return True
 
 
-def guarded(app: ASGIApp, *, hosts: Collection[str] = (), addresses: bool = False) -> ASGIApp:
-    """Return the application behind the checks of this module.
+class Guarded:
+    """An application behind the checks of this module.
 
     `hosts` are names it also goes by; with `addresses` it goes by any IP address, as a node that others than
     this machine reach, and that asks who they are.
     """
-    names = frozenset(name.lower() for name in hosts)
-    bodies = Bodies()
 
-    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: Litestar, *, hosts: Collection[str] = (), addresses: bool = False) -> None:
+        self.app, self._addresses = app, addresses
+        self._names = frozenset(name.lower() for name in hosts)
+        self._bodies = Bodies()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or refuse it."""
         if scope["type"] != ScopeType.HTTP:
-            await app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -92,17 +97,17 @@ def guarded(app: ASGIApp, *, hosts: Collection[str] = (), addresses: bool = Fals
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        problem = _oversized(scope) or _refusal(scope["method"], scope["headers"], names, addresses=addresses)
-        if problem is None:
-            held = Held(bodies)
-            try:
-                await app(scope, held.receiving(receive), send_with_headers)
-            finally:
-                held.done()
-        else:
+        problem = _oversized(scope) or _refusal(
+            scope["method"], scope["headers"], self._names, addresses=self._addresses
+        )
+        if problem is not None:
             await _send(problem, send_with_headers)
-
-    return guard
+            return
+        held = Held(self._bodies)
+        try:
+            await self.app(scope, held.receiving(receive), send_with_headers)
+        finally:
+            held.done()
 
 
 class Bodies:

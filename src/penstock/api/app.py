@@ -7,11 +7,10 @@ from random import Random
 from litestar import Litestar, Response, get
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
 from prometheus_client import CollectorRegistry
 
 from penstock import __version__
-from penstock.api.access import guarded
+from penstock.api.access import Guarded
 from penstock.api.bodies import MAX_BODY
 from penstock.api.callers import Callers
 from penstock.api.desk import Desk, json_answer
@@ -50,7 +49,7 @@ def make_app(
     hosts: Collection[str] = (),
     pages: Sequence[HTTPRouteHandler] = (),
     over: asyncio.Event | None = None,
-) -> ASGIApp:
+) -> Guarded:
     """Return the ASGI application of a node.
 
     Blocking calls of the client run on the executor, which whoever made it closes. `callers` finds out who is
@@ -92,7 +91,7 @@ def make_router_app(
     routes: Sequence[HTTPRouteHandler],
     callers: Callers,
     hosts: Collection[str] = (),
-) -> ASGIApp:
+) -> Guarded:
     """Return the application of a process that only routes: its own routes, health and metrics."""
     desk = Desk(client, executor)
     readiness = Readiness(desk, health, clock.monotonic)
@@ -107,12 +106,12 @@ def make_metrics_app(
     metrics: CollectorRegistry,
     callers: Callers,
     hosts: Collection[str] = (),
-) -> ASGIApp:
+) -> Guarded:
     """Return an application with `/metrics` alone, for a port of its own."""
     return _served([metrics_route(Desk(client, executor), metrics)], callers=callers, hosts=hosts)
 
 
-def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Collection[str]) -> ASGIApp:
+def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Collection[str]) -> Guarded:
     check_routes(routes)
     app = Litestar(
         route_handlers=routes,
@@ -128,4 +127,4 @@ def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Coll
         logging_config=None,
         debug=False,
     )
-    return guarded(app, hosts=hosts, addresses=callers.login)
+    return Guarded(app, hosts=hosts, addresses=callers.login)

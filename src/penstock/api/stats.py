@@ -15,11 +15,12 @@ from penstock.domain.filters import Order, Span
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
+from penstock.domain.masking import without_answer
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
 from penstock.observability.dues import oldest_due
 from penstock.observability.health import Health
-from penstock.observability.live import Live, Pace
+from penstock.observability.live import Live, Pace, Trouble
 from penstock.observability.logs import redacted
 from penstock.wire import encode, stamp
 
@@ -77,7 +78,10 @@ class Stats:
                 "loop_delay_ms": round(live.loop_delay() * 1000, 1),
             },
             "reasons": [reason._asdict() for reason in self._health.reasons()],
-            "troubles": [trouble._asdict() | {"text": redacted(trouble.text)} for trouble in live.troubles()],
+            "troubles": [
+                trouble._asdict() | {"text": redacted(without_answer(trouble.text) or "")}
+                for trouble in live.troubles()
+            ],
             "error": error,
             **store,
         }
@@ -189,7 +193,11 @@ def _job(job: Job) -> dict[str, Any]:
         "group": job.group,
         "state": job.state.label,
         "reason": job.live.reason,
-        "error": None if job.error is None else redacted(job.error[:200]),
+        "error": None if job.error is None else redacted((without_answer(job.error) or "")[:200]),
         "attempt": job.live.attempt,
         "at": job.finished_at or job.live.due_at,
     }
+
+
+def _trouble(trouble: Trouble) -> dict[str, Any]:
+    return trouble._asdict() | {"text": redacted(without_answer(trouble.text) or "")}

@@ -3,7 +3,7 @@
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -66,6 +66,10 @@ class Site:
         if found is None:
             raise unknown_caller()
         return self.client.acting(found._replace(name=who(request)))
+
+    def seen_by(self, request: AnyRequest) -> "Site":
+        """Return the site as whoever is asking sees it, and acts on it: his client in the place of ours."""
+        return replace(self, desk=Desk(self.acting(request), self.desk.executor))
 
     async def page(
         self, request: AnyRequest, template: str, view: Callable[[], Mapping[str, Any]], *, status: int = 200

@@ -10,10 +10,9 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.job import Job
-from penstock.domain.masking import without_content
 from penstock.domain.states import JobState
 from penstock.ui.errors import grouped
-from penstock.ui.site import AnyRequest, Site, may
+from penstock.ui.site import AnyRequest, Site
 
 LOOKED_AT: Final = 500
 HOURS: Final = 24
@@ -25,16 +24,15 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     @get("/dead", opt=needs(Scope.READ))
     async def dead(request: AnyRequest) -> Response[bytes]:
         lane, after = request.query_params.get("lane", "").strip(), request.query_params.get("after")
-        payload = may(request, Scope.PAYLOAD)
-        return await site.page(request, "dead.html", lambda: _view(site, lane, after, payload=payload))
+        return await site.page(request, "dead.html", lambda: _view(site.seen_by(request), lane, after))
 
     return [dead]
 
 
-def _view(site: Site, lane: str, after: str | None, *, payload: bool) -> dict[str, Any]:
+def _view(site: Site, lane: str, after: str | None) -> dict[str, Any]:
     figures = site.figures.now()
     page = site.client.list(lane=lane or None, state=JobState.DEAD, limit=LOOKED_AT, after=after)
-    jobs = page.jobs if payload else [without_content(job) for job in page.jobs]
+    jobs = page.jobs
     now = figures["at"] or site.store.now()
     lanes = [each for each in figures["lanes"] if each["dead"]]
     return {

@@ -27,7 +27,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         asked = {
             name: request.query_params.get(name, "").strip() for name in ("lane", "state", "within", "after")
         }
-        return await site.page(request, "history.html", lambda: _view(site, asked))
+        return await site.page(request, "history.html", lambda: _view(site.seen_by(request), asked))
 
     return [history]
 

@@ -15,7 +15,7 @@ from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.edits import Version
 from penstock.domain.job import Job
-from penstock.domain.masking import without_answer, without_content
+from penstock.domain.masking import without_answer
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
 from penstock.errors import InvalidJob, NotFound
@@ -44,12 +44,14 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     @get("/jobs/{job_id:str}", opt=needs(Scope.READ))
     async def one_job(request: AnyRequest) -> Response[bytes]:
         job_id, payload = request.path_params["job_id"], may(request, Scope.PAYLOAD)
-        return await site.page(request, "job.html", lambda: _view(site, job_id, payload=payload))
+        return await site.page(
+            request, "job.html", lambda: _view(site.seen_by(request), job_id, payload=payload)
+        )
 
     @get("/jobs/{job_id:str}/edit", opt=needs(Scope.PAYLOAD))
     async def edit_page(request: AnyRequest) -> Response[bytes]:
         job_id = request.path_params["job_id"]
-        return await site.page(request, "job_edit.html", lambda: _edit_view(site, job_id))
+        return await site.page(request, "job_edit.html", lambda: _edit_view(site.seen_by(request), job_id))
 
     @post("/jobs/{job_id:str}/edit", opt=needs(Scope.OPERATE))
     async def edit(request: AnyRequest) -> Redirect:
@@ -88,7 +90,7 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
     explained = site.client.explain(job.id)
     timeline = site.store.timeline(job.id)
     versions = site.store.payload_versions(job.id) if payload and job.live.revision else []
-    shown = job if payload else without_content(job)
+    shown = job
     now = site.store.now()
     return {
         "screen": "jobs",

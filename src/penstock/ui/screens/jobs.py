@@ -48,7 +48,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         found = _is_id(line)
         if found is not None:
             return Redirect(f"/jobs/{found}", status_code=303)
-        return await site.page(request, "jobs.html", lambda: _view(site, line, after))
+        return await site.page(request, "jobs.html", lambda: _view(site.seen_by(request), line, after))
 
     @get("/jobs/new", opt=needs(Scope.ENQUEUE))
     async def new_job(request: AnyRequest) -> Response[bytes]:
@@ -63,7 +63,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     async def make_job(request: AnyRequest) -> Redirect:
         fields = await form(request)
         try:
-            made = await site.desk.ask(_enqueue, site, fields)
+            made = await site.desk.ask(_enqueue, site.seen_by(request), fields)
         except PenstockError as error:
             return back(f"/jobs/new?lane={fields.get('lane', '')}", str(error), bad=True)
         return back(f"/jobs/{made}", "The job was accepted.")
@@ -71,11 +71,11 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     @get("/jobs/export", opt=needs(Scope.READ))
     async def export(request: AnyRequest) -> Stream:
         line, kind = request.query_params.get("q", "").strip(), request.query_params.get("as", "jsonl")
-        payloads = may(request, Scope.PAYLOAD)
-        first = await site.desk.ask(_page, site, line, None, payloads)
+        payloads, seen = may(request, Scope.PAYLOAD), site.seen_by(request)
+        first = await site.desk.ask(_page, seen, line, None, payloads)
         name = f"jobs.{'csv' if kind == 'csv' else 'jsonl'}"
         return Stream(
-            _exported(site, line, first, csv_wanted=kind == "csv", payloads=payloads),
+            _exported(seen, line, first, csv_wanted=kind == "csv", payloads=payloads),
             media_type="text/csv" if kind == "csv" else "application/x-ndjson",
             headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
         )

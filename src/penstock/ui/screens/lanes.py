@@ -52,7 +52,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     @get("/lanes/{name:str}", opt=READ)
     async def one_lane(request: AnyRequest) -> Response[bytes]:
         name = request.path_params["name"]
-        return await site.page(request, "lane.html", lambda: _lane_view(site, name))
+        return await site.page(request, "lane.html", lambda: _lane_view(site.seen_by(request), name))
 
     @get("/lanes/{name:str}/effect", opt=READ)
     async def preview(request: AnyRequest) -> Response[bytes]:
