@@ -14,7 +14,9 @@ from tests.cli.conftest import Run
 def test_a_store_that_is_ready_is_fine_and_every_value_has_its_source(
     ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "penstock.toml").write_text('log_level = "debug"\n[sinks.q]\nkind = "sqs"\ntoken = "x"\n')
+    (tmp_path / "penstock.toml").write_text(
+        'log_level = "debug"\n[sinks.q]\nkind = "sqs"\nsecret_key = "x"\naccess_key = "y"\n'
+    )
     monkeypatch.setenv("PENSTOCK_PORT", "8080")
 
     found = json.loads(ready("check", "--json").stdout)
@@ -23,7 +25,7 @@ def test_a_store_that_is_ready_is_fine_and_every_value_has_its_source(
     assert values["store"] == ("sqlite:///penstock.db", "default")
     assert values["log_level"] == ("debug", "penstock.toml:1")
     assert values["port"] == (8080, "PENSTOCK_PORT")
-    assert values["sinks.q.token"] == ("***", "penstock.toml:4")
+    assert values["sinks.q.secret_key"] == ("***", "penstock.toml:4")
     assert found["ok"] is True
     assert [finding for finding in found["findings"] if finding["level"] != "ok"] == []
     texts = " ".join(finding["text"] for finding in found["findings"])
@@ -108,3 +110,62 @@ def test_postgres_settings_that_lose_jobs_are_named(run: Run, pg18_dsn: str) -> 
 
     assert "warning: store: synchronous_commit = off: a crash may lose jobs that were accepted" in said
     assert "ok: store: full_page_writes = on" in said
+
+
+OPTIONS = [
+    ("activemq", 'urll = "x"', "did you mean url?"),
+    ("console", "colour = 1", 'unknown option "colour"'),
+    ("embedded", "colour = 1", 'unknown option "colour"'),
+    ("http", 'urll = "http://x"', "did you mean url?"),
+    ("kafka", "", 'sinks.s.url: is missing: write url = "127.0.0.1:9092"'),
+    ("rabbitmq", 'exchnge = "x"', "did you mean exchange?"),
+    ("redis", "maxlenn = 1", "did you mean maxlen?"),
+    ("router", "", 'sinks.s.url: is missing: write url = "http://127.0.0.1:7070"'),
+    ("sqs", 'regoin = "x"', "did you mean region?"),
+]
+
+
+@pytest.mark.parametrize(("kind", "line", "text"), OPTIONS, ids=[kind for kind, *_ in OPTIONS])
+def test_mistakes_in_a_connection_are_errors_of_their_line(
+    ready: Run, tmp_path: Path, kind: str, line: str, text: str
+) -> None:
+    (tmp_path / "penstock.toml").write_text(f'[sinks.s]\nkind = "{kind}"\n{line}\n')
+
+    [error] = [said for said in ready("check", code=1).stdout.splitlines() if said.startswith("error")]
+
+    assert error.startswith(f"error: penstock.toml:{3 if line else 1}: sinks.s.")
+    assert text in error
+
+
+def test_a_lane_whose_sink_lacks_settings_is_told_where_to_write_them(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('[lanes.orders]\nsink = "kafka"\n')
+
+    said = ready("check", code=1).stdout
+
+    assert 'error: lanes.orders.sink: "kafka" cannot be opened: url is missing' in said
+    assert 'in a section [sinks.kafka] with kind = "kafka"' in said
+
+
+def test_the_file_is_checked_though_the_store_is_missing_and_its_mistakes_come_first(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "penstock.toml").write_text(
+        '[lanes.orders]\nlease = "1ms"\npool = "of the store"\n'
+        '[lanes.web]\nsink = "hooks"\ntarget = "orders"\n[sinks.hooks]\nkind = "http"\n'
+    )
+
+    said = run("check", code=1).stdout
+
+    assert "error: store: " in said
+    assert "there is no database penstock.db yet" in said
+    assert "error: penstock.toml:2: lanes.orders.lease: 1ms is too short: write 1s or more" in said
+    (tmp_path / "penstock.toml").write_text('[lanes.orders]\npool = "of the store"\n')
+    run("check", code=4)
+
+
+def test_a_lane_of_a_named_http_connection_needs_a_url_too(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text(
+        '[lanes.web]\nsink = "hooks"\ntarget = "orders"\n[sinks.hooks]\nkind = "http"\n'
+    )
+
+    assert "error: lanes.web.target: 'orders' is no URL to call" in ready("check", code=1).stdout

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[list[Any], list[Any]]] = {
     "complete_on": ([None, "sent", "reported"], ["done"]),
     "pool": ([None, "web"], [""]),
     "batch_size": ([1, 500, MAX_INT], [None, 0, -1, True, 1.0, "5", MAX_INT + 1]),
-    "poll_interval": (["1s", "250ms"], [None, 1, "1", "1m30s", "-1s"]),
+    "poll_interval": (["1s", "20ms", "1m"], [None, 1, "1", "1m30s", "-1s", "19ms", "61s"]),
     "lookahead": (["0s", "30m"], [None, "soon"]),
     "jitter": (["0s", "4s"], [None, ""]),
     "misfire": (
@@ -32,13 +32,13 @@ CASES: dict[str, tuple[list[Any], list[Any]]] = {
     "rate": ([None, "200/s", "5/m", "1/h"], ["200", "0/s", 200]),
     "max_in_flight": ([1, 200], [None, 0]),
     "max_groups": ([None, 10], [0]),
-    "retry": (['["0s"]', '["0s","1m"]'], [None, "1m", "[]", "{", 5, '["soon"]']),
+    "retry": (['["0s"]', '["0s","1m"]'], [None, "1m", "[]", "{", 5, '["soon"]', '["1s","1m"]']),
     "retry_on": ([None, "5xx"], [""]),
     "give_up_on": ([None, "404"], [""]),
     "workflow": ([None, "pay"], [""]),
     "task_queue": ([None, "q"], [""]),
-    "timeout": (["15s"], [None]),
-    "lease": (["30s"], [None]),
+    "timeout": (["15s", "1ms"], [None, "0s"]),
+    "lease": (["30s", "1s"], [None, "1ms", "999ms"]),
     "ack_timeout": (["15m"], [None]),
     "run_timeout": (["1h"], [None]),
     "heartbeat": (["30s"], [None]),
@@ -103,6 +103,7 @@ def test_a_bad_name_is_refused(name: str) -> None:
 
 @given(st.lists(st.integers(0, 3_600).map(lambda s: f"{s}s"), min_size=1, max_size=6))
 def test_a_retry_schedule_is_stored_as_text_whichever_way_it_comes(delays: list[str]) -> None:
+    delays = ["0s", *delays]
     as_list = lane("orders", retry=delays)["retry"]
 
     assert as_list == lane("orders", retry=json.dumps(delays))["retry"]
@@ -113,6 +114,26 @@ def test_a_retry_curve_is_stored_as_text() -> None:
     curve = {"first": "1s", "factor": 2, "max": "1h", "attempts": 8}
 
     assert json.loads(lane("orders", retry=curve)["retry"]) == curve
+
+
+@pytest.mark.parametrize("target", ["orders", "ftp://host/x", "http://", "https:///path", "http://[::1"])
+def test_an_http_lane_needs_a_url_as_its_target(target: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"target: .* is no URL to call: write https://host/path"):
+        lane("orders", sink="http", target=target)
+
+    assert lane("orders", sink="http", target="https://host:8443/x")["target"]
+    assert lane("orders", sink="embedded", target=target)["target"] == target
+
+
+def test_what_cannot_work_is_refused_with_the_nearest_that_can() -> None:
+    for settings, text in (
+        ({"lease": "1ms"}, "lease: 1ms is too short: write 1s or more"),
+        ({"poll_interval": "2m"}, "poll_interval: 2m is too long: write 1m or less"),
+        ({"retry": ["5s"]}, 'write ["0s", "5s"] to wait 5s before the second'),
+    ):
+        with pytest.raises(InvalidSetting) as caught:
+            lane("orders", **settings)
+        assert text in str(caught.value)
 
 
 def test_a_lane_knows_its_mode_and_its_retention_class() -> None:

@@ -1,10 +1,12 @@
 """What dead nodes, silent executors and a store that goes away leave behind is dealt with."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
+from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
-from penstock.ports.events import LeaderChanged, Recovered
+from penstock.ports.events import LeaderChanged, Recovered, ReturnedJobs
 from penstock.ports.sink import NOT_STARTED, RUNNING, SUCCEEDED, Probed
 from penstock.ports.store import Ask
 from penstock.sinks.python import PythonSink
@@ -106,3 +108,16 @@ async def test_on_standby_only_the_leader_dispatches(engine: Engine) -> None:
             leader.stop.set()
             await engine.ended(id_)
             assert idle.leader.leads()
+
+
+async def test_settings_that_cannot_work_are_bent_to_what_can(engine: Engine) -> None:
+    """Plain SQL may write them: a claim must not end before anything could be sent."""
+    row = lane("orders")
+    broken = replace(row, settings={**row.settings, "lease": "1ms", "timeout": "1h", "poll_interval": "0s"})
+    engine.store.put_lane(broken, actor="sql")
+    ids = engine.enqueue({}, {})
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert [call.envelope.number for call in engine.sent] == [1, 1]
+    assert not engine.seen(ReturnedJobs)

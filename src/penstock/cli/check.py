@@ -1,10 +1,11 @@
 """`penstock check`: is everything as it must be before anything is started."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -12,11 +13,14 @@ from click.core import ParameterSource
 from penstock.cli.options import config_option, json_option, store_option
 from penstock.cli.order import advice
 from penstock.cli.render import cell, counted, print_json, print_table, styled
+from penstock.cli.sink_check import sink_mistakes
 from penstock.config.declared import declared, sink_warnings
+from penstock.config.file import ConfigFile
 from penstock.config.keys import masked
 from penstock.config.plan import plan
 from penstock.config.settings import Settings, Value, look
 from penstock.domain.filters import MAX_PAGE, JobQuery
+from penstock.domain.lanes import Lane
 from penstock.domain.ordering import unkept
 from penstock.domain.pools import Pool
 from penstock.errors import InvalidConfig, PenstockError, SchemaMismatch, StoreUnavailable
@@ -52,9 +56,11 @@ def check(ctx: click.Context, *, url: str | None, config: Path | None, strict: b
     """Check the configuration and the store, and show every value in force with where it comes from.
 
     Nothing is changed. The store is asked whether it can be reached, has the tables of this version, and
-    keeps what it is given through a crash; lanes and pools of the file are compared with the store's.
+    keeps what it is given through a crash; lanes, pools and sinks of the file are checked, with a store or
+    without, and compared with the store's. Whether brokers answer is for penstock doctor to say.
 
-    Exit: 0 fine (warnings included unless --strict), 1 something is wrong, 4 the store cannot be reached.
+    Exit: 0 fine (warnings included unless --strict), 1 something is wrong, 4 nothing but that the store
+    cannot be reached.
     """
     settings, findings = look(config, os.environ), Findings()
     if url is not None and ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE:
@@ -65,21 +71,32 @@ def check(ctx: click.Context, *, url: str | None, config: Path | None, strict: b
         findings.add("warning", warning)
     if not settings.problems:
         findings.add("ok", f"configuration: {settings.file.path if settings.file else 'no file, defaults'}")
+    stored = None
     try:
-        _check_store(settings, findings)
+        stored = _check_store(settings, findings)
     except StoreUnavailable as error:
         findings.unreachable = True
         findings.add("error", f"store: {error}")
     except PenstockError as error:
         findings.add("error", f"store: {error}")
+    for level, text in _check_file(settings, stored):
+        findings.add(level, text)
     _print(settings, findings, as_json=as_json)
+    if findings.count("error") > findings.unreachable or (strict and findings.count("warning")):
+        raise click.exceptions.Exit(1)
     if findings.unreachable:
         raise click.exceptions.Exit(4)
-    if findings.count("error") or (strict and findings.count("warning")):
-        raise click.exceptions.Exit(1)
 
 
-def _check_store(settings: Settings, findings: Findings) -> None:
+class Stored(NamedTuple):
+    """What the store has."""
+
+    lanes: Mapping[str, Lane]
+    pools: Mapping[str, Pool]
+
+
+def _check_store(settings: Settings, findings: Findings) -> Stored | None:
+    """Note how the store is; return what it has, None = it has not the tables for it."""
     url = str(settings["store"])
     reach(url)
     with closing(connect(url)) as store:
@@ -92,27 +109,24 @@ def _check_store(settings: Settings, findings: Findings) -> None:
             store.check_schema()
         except SchemaMismatch as error:
             findings.add("error", f"store: {error}")
-            return
+            return None
         findings.add("ok", "store: has the tables of this version")
-        for level, text in _check_lanes(settings, store):
-            findings.add(level, text)
+        stored = Stored(store.lanes(), store.pools())
+        for text in _check_lanes(settings, store, stored):
+            findings.add("warning", text)
+        return stored
 
 
-def _check_lanes(settings: Settings, store: Store) -> Iterator[tuple[str, str]]:
-    """Compare the file's lanes and pools with the store's, and look for names that lead nowhere."""
-    lanes, pools = store.lanes(), store.pools()
+def _check_lanes(settings: Settings, store: Store, stored: Stored) -> Iterator[str]:
+    """Look for names that lead nowhere."""
+    lanes, pools = stored
     if not lanes:
-        yield (
-            "warning",
-            "lanes: there is none yet: penstock lanes apply FILE, or penstock lanes set NAME --create",
-        )
+        yield "lanes: there is none yet: penstock lanes apply FILE, or penstock lanes set NAME --create"
     for lane in lanes.values():
         if lane["pool"] is not None and lane["pool"] not in pools:
-            yield "warning", f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
-    yield from (("warning", text) for text in sink_warnings(None, lanes.values(), settings.sinks()))
-    yield from (("warning", text) for text in _unordered(store))
-    if settings.file is not None and not settings.problems:
-        yield from _check_declared(settings, store, pools)
+            yield f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
+    yield from sink_warnings(None, lanes.values(), settings.sinks())
+    yield from _unordered(store)
 
 
 def _unordered(store: Store) -> Iterator[str]:
@@ -127,18 +141,37 @@ def _unordered(store: Store) -> Iterator[str]:
         yield f"lanes.{lane}.mode: new jobs have a {field} and mode immediate, {advice(lane)}"
 
 
-def _check_declared(settings: Settings, store: Store, pools: dict[str, Pool]) -> Iterator[tuple[str, str]]:
-    if settings.file is None:
-        return
-    try:
-        wanted = declared(settings.file, pools=pools)
-    except InvalidConfig as error:
-        yield from (("error", problem) for problem in error.problems)
-        return
-    differ = [change.name for change in plan(wanted, lanes=store.lanes(), pools=pools) if change.any]
-    if differ:
-        names = ", ".join(differ)
-        yield "warning", f"lanes: the store is not as the file says ({names}): see penstock lanes diff"
+def _check_file(settings: Settings, stored: Stored | None) -> Iterator[tuple[str, str]]:
+    """Check lanes, pools and connections of the file, and compare them with the store's, if that answered."""
+    lanes = {} if stored is None else dict(stored.lanes)
+    if settings.file is not None:
+        pools = _named_pools(settings.file) if stored is None else stored.pools
+        try:
+            wanted = declared(settings.file, pools=pools)
+        except InvalidConfig as error:
+            yield from (("error", text) for text in error.problems if text not in settings.problems)
+        else:
+            if stored is not None:
+                differ = [
+                    change.name
+                    for change in plan(wanted, lanes=stored.lanes, pools=stored.pools)
+                    if change.any
+                ]
+                if differ:
+                    names = ", ".join(differ)
+                    yield (
+                        "warning",
+                        f"lanes: the store is not as the file says ({names}): see penstock lanes diff",
+                    )
+            lanes |= wanted.lanes
+    yield from (("error", text) for text in sink_mistakes(settings, lanes.values()))
+
+
+def _named_pools(file: ConfigFile) -> set[str]:
+    """Return the pools that lanes name: with nobody to ask, the store is taken to have them."""
+    lanes = file.tables.get("lanes", {})
+    tables = lanes.values() if isinstance(lanes, Mapping) else ()
+    return {str(table["pool"]) for table in tables if isinstance(table, Mapping) and "pool" in table}
 
 
 def _print(settings: Settings, findings: Findings, *, as_json: bool) -> None:

@@ -24,7 +24,7 @@ def declared(file: ConfigFile, *, pools: Iterable[str] = ()) -> Declared:
     """Return the file's pools and lanes, or raise InvalidConfig; `pools` are those the store has."""
     found = Declared(
         {name: pool(name, **given) for name, given in _tables(file, "pools", POOL_SETTINGS).items()},
-        {name: lane(name, **given) for name, given in _tables(file, "lanes", SETTINGS).items()},
+        {name: _lane(file, name, given) for name, given in _tables(file, "lanes", SETTINGS).items()},
     )
     known = {*pools, *found.pools}
     for each in found.lanes.values():
@@ -32,6 +32,15 @@ def declared(file: ConfigFile, *, pools: Iterable[str] = ()) -> Declared:
             file.complain(["lanes", each.name, "pool"], unknown("pool", each["pool"], known))
     file.raise_problems()
     return found
+
+
+def _lane(file: ConfigFile, name: str, given: Mapping[str, Any]) -> Lane:
+    """Return the lane; what cannot work together is complained about."""
+    try:
+        return lane(name, **given)
+    except InvalidSetting as error:
+        file.complain(["lanes", name, error.setting], error.problem)
+        return lane(name)
 
 
 def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:

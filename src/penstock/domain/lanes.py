@@ -17,6 +17,7 @@ from penstock.domain.names import check_lane_name
 from penstock.domain.ordering import Mode
 from penstock.domain.rates import parse_rate
 from penstock.domain.retry import RetrySchedule
+from penstock.domain.sense import check_sense
 from penstock.errors import InvalidSetting, VersionChanged
 
 RETENTION_DAYS: Final[Mapping[str, int]] = MappingProxyType(
@@ -56,7 +57,13 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         ),
         "sink": Setting("text", "console", about="Where jobs go: a named connection, or a kind."),
         "queue": Setting("text", about="Queue URL, topic, stream or exchange, for sinks that have several."),
-        "target": Setting("text", about="The URL that is finally called, for jobs that do not bring one."),
+        "target": Setting(
+            "text",
+            about=(
+                "The URL that is finally called, for jobs that do not bring one: http:// or https://, "
+                "if the sink is `http`."
+            ),
+        ),
         "format": Setting(
             "word",
             None,
@@ -121,11 +128,14 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "give_up_on": Setting("text", about="Failures that are final though they would be tried again."),
         "workflow": Setting("text", about="The workflow that the temporal sink starts."),
         "task_queue": Setting("text", about="The task queue it is started on."),
-        "timeout": Setting("duration", "15s", about="How long one call to the sink may take."),
+        "timeout": Setting("duration", "15s", about="How long one call to the sink may take: 1ms or more."),
         "lease": Setting(
             "duration",
             "30s",
-            about="How long a claim lasts unless its node renews it, which it does three times as often.",
+            about=(
+                "How long a claim lasts unless its node renews it, which it does three times as often: "
+                "1s or more."
+            ),
         ),
         "ack_timeout": Setting(
             "duration",
@@ -257,7 +267,9 @@ def lane(name: str, **settings: object) -> Lane:
     for given in settings:
         if given not in SETTINGS:
             raise InvalidSetting(given, "there is no such lane setting")
-    return Lane(name, {key: check(key, settings.get(key, s.default)) for key, s in SETTINGS.items()})
+    made = Lane(name, {key: check(key, settings.get(key, s.default)) for key, s in SETTINGS.items()})
+    check_sense(made.settings)
+    return made
 
 
 def check(name: str, value: object) -> str | int | bool | None:

@@ -8,6 +8,7 @@ from typing import Final
 from penstock.domain.durations import parse_duration
 from penstock.domain.lanes import Lane
 from penstock.domain.pools import Pool
+from penstock.domain.sense import within
 from penstock.ports.events import LaneChanged
 from penstock.ports.flow import Pause, Target
 from penstock.ports.sink import Sink
@@ -17,8 +18,6 @@ from penstock.scheduler.plans import Plan, plan_of
 
 ALIVE: Final = timedelta(seconds=20)
 COUNT_NODES_EVERY_S: Final = 5.0
-SHORTEST_POLL: Final = timedelta(milliseconds=20)
-LONGEST_POLL: Final = timedelta(minutes=1)
 USUAL_POLL: Final = timedelta(seconds=1)
 LONGEST_LEASE: Final = timedelta(seconds=15)
 
@@ -73,11 +72,11 @@ class Board:
                 self.changed(name)
 
     def _read_times(self) -> None:
-        leases = (parse_duration(lane["lease"]) for lane in self.lanes.values())
+        leases = (within("lease", parse_duration(lane["lease"])) for lane in self.lanes.values())
         self.shortest_lease = min(leases, default=LONGEST_LEASE)
         self.ahead = {name: parse_duration(lane["lookahead"]) for name, lane in self.lanes.items()}
         polls = (parse_duration(lane["poll_interval"]) for lane in self.lanes.values())
-        self.poll = min(max(SHORTEST_POLL, min(polls, default=USUAL_POLL)), LONGEST_POLL)
+        self.poll = within("poll_interval", min(polls, default=USUAL_POLL))
 
     def serves(self, lane: str) -> bool:
         """Say whether this node is to dispatch the lane."""

@@ -207,7 +207,8 @@ class Flight:
         sendable = self._weed(go, confirmed)
         if sendable and not deck.holdings.trusts(epoch, deck.ground.monotonic(), needs=needs(self._plan)):
             self._unsent(sendable)
-            self._give_back(sendable, "too little of the lease is left")
+            spread = timedelta(seconds=0.5 + deck.ground.rng.random())  # by itself it may not get better
+            self._give_back(sendable, "too little of the lease is left", spread)
             return
         if sendable and not deck.limits.hold(self._plan, sendable):
             self._unsent(sendable)
@@ -366,10 +367,10 @@ class Flight:
         for rest in behind.values():
             self._give_back(rest, why)
 
-    def _give_back(self, jobs: Iterable[Claimed], why: str) -> None:
+    def _give_back(self, jobs: Iterable[Claimed], why: str, wait: timedelta | None = None) -> None:
         """Return jobs unsent, and with each what stands behind it."""
         for claimed in jobs:
-            self._decide({claimed.job.arrival: Returned(why)})
+            self._decide({claimed.job.arrival: Returned(why, wait)})
             self._next_of_group(claimed, went=False)
 
     def _abandon(self) -> None:

@@ -14,6 +14,7 @@ from penstock.domain.outcomes import Policy
 from penstock.domain.pools import Pool
 from penstock.domain.rates import Rate, allowance, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
+from penstock.domain.sense import within
 from penstock.domain.targets import target_of
 from penstock.ports.flow import Limit
 from penstock.ports.sink import Envelope, Sink
@@ -132,9 +133,9 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         sink=lane["sink"],
         batch=lane["batch_size"],
         run=RUN if passes else 1,
-        lease=parse_duration(lane["lease"]),
-        timeout=parse_duration(lane["timeout"]),
-        poll=parse_duration(lane["poll_interval"]),
+        lease=within("lease", parse_duration(lane["lease"])),
+        timeout=within("timeout", parse_duration(lane["timeout"])),
+        poll=within("poll_interval", parse_duration(lane["poll_interval"])),
         ahead=ahead,
         most_ahead=most_ahead(lane, pools.get(lane["pool"] or ""), ahead),
         jitter=parse_duration(lane["jitter"]),

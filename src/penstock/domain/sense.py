@@ -1,0 +1,64 @@
+"""What no lane can work with, though each setting by itself is written well: refused before it is put.
+
+Plain SQL can still write it, as no trigger knows these rules: nodes then go by the nearest value that works.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlsplit
+
+from penstock.domain.durations import format_duration, parse_duration
+from penstock.domain.retry import RetrySchedule
+from penstock.errors import InvalidSetting
+
+SHORTEST_LEASE: Final = timedelta(seconds=1)
+SHORTEST_POLL: Final = timedelta(milliseconds=20)
+LONGEST_POLL: Final = timedelta(minutes=1)
+BOUNDS: Final[Mapping[str, tuple[timedelta, timedelta]]] = MappingProxyType(
+    {
+        "lease": (SHORTEST_LEASE, timedelta.max),
+        "poll_interval": (SHORTEST_POLL, LONGEST_POLL),
+        "timeout": (timedelta(milliseconds=1), timedelta.max),
+    }
+)
+HTTP: Final = "http"
+
+
+def within(setting: str, duration: timedelta) -> timedelta:
+    """Return the nearest value that works."""
+    least, most = BOUNDS[setting]
+    return min(max(least, duration), most)
+
+
+def check_sense(settings: Mapping[str, object]) -> None:
+    """Raise InvalidSetting for the first setting that cannot work."""
+    for name, (least, most) in BOUNDS.items():
+        duration = parse_duration(settings[name])
+        if duration < least:
+            raise InvalidSetting(
+                name, f"{settings[name]} is too short: write {format_duration(least)} or more"
+            )
+        if duration > most:
+            raise InvalidSetting(name, f"{settings[name]} is too long: write {format_duration(most)} or less")
+    shape = RetrySchedule.from_text(str(settings["retry"])).shape
+    if isinstance(shape, tuple) and shape[0]:
+        first = format_duration(shape[0])
+        raise InvalidSetting(
+            "retry",
+            f'the first attempt is made at once: write ["0s", "{first}"] to wait {first} before the second',
+        )
+    if settings["sink"] == HTTP and settings["target"] is not None:
+        check_url(str(settings["target"]))
+
+
+def check_url(target: str) -> None:
+    """Raise InvalidSetting unless HTTP can call it."""
+    try:
+        parts = urlsplit(target)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in ("http", "https"):
+        raise InvalidSetting("target", f"{target!r} is no URL to call: write https://host/path")
