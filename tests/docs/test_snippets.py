@@ -13,11 +13,13 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 # One stands on a class of the reader's own; one needs servers, tests/client/test_howto.py runs it; of one all
-# blocks are one file, which tests/sinks/test_howto.py runs.
+# blocks are one file, which tests/sinks/test_howto.py runs; those of sinks need brokers, so that
+# tests/sinks/test_pages.py runs them.
 FRAGMENTS = {
     "docs/howto/write-a-store.md",
     "docs/howto/enqueue-in-your-transaction.md",
     "docs/howto/write-a-sink.md",
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "docs/reference/sinks").glob("*.md")),
 }
 
 

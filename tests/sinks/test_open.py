@@ -185,24 +185,24 @@ async def test_a_kind_of_ours_whose_driver_is_missing_names_the_extra(
     assert 'pip install "penstock[sqs]"' in await failure(opener(executor), "sqs")
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sinks.md"
+PAGES = Path(__file__).parents[2] / "docs" / "reference" / "sinks"
+TOML = re.compile(r"^```toml\n(?!# penstock.toml)(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
-    tomllib.loads(block)
-    for block in re.findall(
-        r"^```toml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    example
+    for page in sorted(PAGES.glob("*.md"))
+    for block in TOML.findall(page.read_text(encoding="utf-8"))
+    if "sinks" in (example := tomllib.loads(block))
 ]
 
 
-def test_every_kind_has_an_example() -> None:
-    shown = {sink["kind"] for example in EXAMPLES for sink in example.get("sinks", {}).values()}
+def test_every_kind_has_a_page_and_its_credentials_an_example() -> None:
+    shown = {sink["kind"] for example in EXAMPLES for sink in example["sinks"].values()}
 
+    assert {page.stem for page in PAGES.glob("*.md")} == {*opening.KINDS}
     assert shown == {*opening.KINDS} - {"console", "embedded", "http"}
 
 
-@pytest.mark.parametrize(
-    "example", [e for e in EXAMPLES if "sinks" in e], ids=lambda e: next(iter(e["sinks"]))
-)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: next(iter(e["sinks"])))
 async def test_the_examples_of_the_reference_are_right(
     executor: ThreadExecutor, tmp_path: Path, example: dict[str, dict[str, dict[str, str]]]
 ) -> None:

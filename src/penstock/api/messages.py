@@ -34,7 +34,7 @@ def message_routes(source: PostedSource) -> list[HTTPRouteHandler]:
             return json_answer(encode({"results": results}))
         [one] = read
         if isinstance(one, BadMessage):
-            hint = "send a pointer, or a list of them: docs/reference/sinks.md#formats shows one"
+            hint = "send a pointer, or a list of them: docs/reference/messages.md shows one"
             raise Problem(422, "invalid-message", str(one), hint=hint)
         return json_answer(encode(_told(one)), status=202)
 
