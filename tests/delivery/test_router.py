@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -13,9 +13,10 @@ from penstock.delivery.mediation import Mediator
 from penstock.delivery.pointers import read_pointer
 from penstock.delivery.router import Router, RouterOptions
 from penstock.domain.pools import pool
-from penstock.ports.events import Routed
+from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.queue import Message
+from penstock.ports.source import Incoming, SourceUnavailable
 from penstock.ports.store import Store
 from penstock.scheduler.board import Board
 from penstock.sources.embedded import DEAD, EmbeddedSource
@@ -56,9 +57,10 @@ async def routing(
     visibility: timedelta = MINUTE,
     endpoint: str = "",
     stop: asyncio.Event | None = None,
+    kind: type[EmbeddedSource] = EmbeddedSource,
     **options: Any,  # noqa: ANN401
 ) -> AsyncIterator[Router]:
-    source = EmbeddedSource(bed.store, queues=lambda: [QUEUE], executor=bed.executor, visibility=visibility)
+    source = kind(bed.store, queues=lambda: [QUEUE], executor=bed.executor, visibility=visibility)
     mediator = Mediator(endpoint, clock=bed.clock, allow_networks=LOOPBACK)
     ground = bed.ground()
     router = Router(
@@ -342,3 +344,25 @@ async def test_the_grace_period_ends(bed: Bed) -> None:
         never.set()
 
     assert queued(bed) == ["job1"]
+
+
+class Stubborn(EmbeddedSource):
+    """Nothing can be put aside here, and it does not like to be closed."""
+
+    async def bury(self, _: Sequence[Incoming]) -> None:
+        raise SourceUnavailable("there is no room for the dead")
+
+    async def close(self) -> None:
+        raise RuntimeError("the door is stuck")
+
+
+async def test_what_a_source_could_not_be_told_is_told_to_others(bed: Bed) -> None:
+    """The message comes again by itself; nobody counts it as put aside."""
+    bed.store.push(QUEUE, [Message("no pointer")])
+    async with routing(bed, kind=Stubborn):
+        await bed.until(lambda: "lost" in fates(bed))
+
+    assert set(fates(bed)) == {"lost"}
+    errors = [event.error for event in bed.seen(SourceFailed)]
+    assert errors[0] == "there is no room for the dead"
+    assert "the door is stuck" in errors[-1]

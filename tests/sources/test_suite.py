@@ -14,6 +14,7 @@ class TestEmbedded(SourceSuite):
         return EmbeddedBed(store, executor)
 
 
+@pytest.mark.soak
 class TestPosted(SourceSuite):
     @pytest.fixture
     async def bed(self, executor: ThreadExecutor) -> SourceBed:

@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.domain.leases import trusted_until
 from penstock.errors import StoreUnavailable
+from penstock.ports.events import SourceFailed
 from penstock.ports.source import Incoming, Source, SourceUnavailable
 from penstock.scheduler.ground import Ground, wait_for
 
@@ -74,19 +75,16 @@ class Inlet:
         async with self._turn:
             done, self._done = self._done, []
             if done:  # else it went with others
-                await self._say(lambda: self.source.ack([one.message for one in done]))
-                self._drop(done)
+                await self._say(done, lambda: self.source.ack([one.message for one in done]))
 
     async def nack(self, several: Sequence[Held], delay: timedelta) -> None:
         """Have messages come again."""
         if several:
-            await self._say(lambda: self.source.nack([one.message for one in several], delay=delay))
-            self._drop(several)
+            await self._say(several, lambda: self.source.nack([one.message for one in several], delay=delay))
 
     async def bury(self, held: Held) -> None:
         """Have a message put aside."""
-        await self._say(lambda: self.source.bury([held.message]))
-        self._drop([held])
+        await self._say([held], lambda: self.source.bury([held.message]))
 
     def forget(self, held: Held) -> None:
         """Say nothing more of a message that is not ours any more."""
@@ -113,15 +111,25 @@ class Inlet:
                 held.lost = True
                 held.wake.set()
 
-    async def _say(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Tell the source; if it cannot be told, the message comes again by itself."""
+    async def _say(self, several: Sequence[Held], call: Callable[[], Awaitable[None]]) -> None:
+        """Tell the source, and be done with messages; if it cannot be told they are lost, and come again."""
         for failures in range(1, TRIES + 1):
             try:
                 await call()
-            except AWAY:
-                await asyncio.sleep(AGAIN_S * failures)
+            except AWAY as error:
+                if failures == TRIES:
+                    self._fail(several, error)
+                else:
+                    await asyncio.sleep(AGAIN_S * failures)
             else:
-                return
+                break
+        self._drop(several)
+
+    def _fail(self, several: Sequence[Held], error: Exception) -> None:
+        for held in several:
+            held.lost = True
+        pause = self.source.visibility
+        self._ground.emit(SourceFailed(source=self.source.name, error=str(error), pause=pause))
 
     def _drop(self, several: Sequence[Held]) -> None:
         for held in several:

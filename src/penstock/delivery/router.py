@@ -142,8 +142,16 @@ class Router:
             over.set()
             self._limits.call()
         for source in self.sources:
-            await source.close()
+            await self._close(source)
         await self.mediator.close()
+
+    async def _close(self, source: Source) -> None:
+        try:
+            await source.close()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are closed
+            self.ground.emit(
+                SourceFailed(source=source.name, error=f"closing it failed: {error!r}", pause=ZERO)
+            )
 
     async def _register(self) -> None:
         """Get a number to lease limits under, and a first look at the settings; a store may be away."""
@@ -327,10 +335,8 @@ class Router:
             case _:
                 inlet.forget(held)
         known = pool if pool in self.board.pools else self.options.default_pool
-        took = self.ground.monotonic() - held.since
-        self.ground.emit(
-            Routed(source=inlet.source.name, pool=known, fate=verdict.fate, took=took, why=verdict.why)
-        )
+        took, fate = self.ground.monotonic() - held.since, "lost" if held.lost else verdict.fate
+        self.ground.emit(Routed(source=inlet.source.name, pool=known, fate=fate, took=took, why=verdict.why))
 
     # -- stopping
     def _wake_all(self) -> None:

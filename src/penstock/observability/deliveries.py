@@ -46,7 +46,7 @@ class Deliveries:
         )
         self.source_errors = Counter(
             "penstock_source_errors",
-            "Times that a source could not be opened or read.",
+            "Times that a source could not be opened, read, or told what became of a message.",
             ("source",),
             registry=registry,
         )
@@ -81,7 +81,7 @@ def delivery_line(event: Processed | Routed | SourceFailed) -> tuple[int, str]:
             return logging.DEBUG, f"source {source}: {fate} after {took:.3f} s" + _because(why)
         case SourceFailed(source=source, error=error, pause=pause):
             again = format_duration(pause)
-            return logging.WARNING, f"source {source} cannot be read: {error}; next try in {again}"
+            return logging.WARNING, f"source {source}: {error}; next try in {again}"
         case Processed(lane=lane, job=job, outcome=outcome, took=took, error=error):
             return logging.DEBUG, f"{lane}: job {job} {outcome} after {took:.3f} s" + _because(error)
 

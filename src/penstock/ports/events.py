@@ -210,7 +210,7 @@ class Routed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFailed(Event):
-    """A source could not be opened or read; the others go on."""
+    """A source could not be opened, read, or told what became of a message; the others go on."""
 
     source: str
     error: str
