@@ -8,7 +8,7 @@
             ...  # a broker of your kind, really running, with empty queues
 
 That fixture is all it needs (and pytest-asyncio). A bed knows how to open the source, and how messages get
-into its queues. The suite waits for what must come, for at most forty seconds.
+into its queues. The suite waits for what must come, for at most a minute.
 """
 
 from pkgutil import iter_modules

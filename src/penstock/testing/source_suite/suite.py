@@ -15,7 +15,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.source import Incoming, Source, SourceUnavailable
 from penstock.testing.source_suite.bed import SourceBed
 
-PATIENCE_S: Final = 40.0
+PATIENCE_S: Final = 60.0
 ZERO: Final = timedelta(0)
 SECOND: Final = timedelta(seconds=1)
 AWAY: Final = (SourceUnavailable, StoreUnavailable)
