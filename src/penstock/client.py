@@ -51,17 +51,24 @@ LONGEST_LOOK_S: Final = 0.5
 class Client:
     """Jobs in a database: `Client("sqlite:///penstock.db")`, `Client("postgresql://user@host/db")`.
 
+    `Client("https://host:7070", api_key="pk_…")` does the same through a node's API.
     Raises SchemaMismatch when the tables are missing or of another version. `actor` is who the audit names
     for what operators do through this client. Nodes are told of new jobs once these are committed; without
     `notify` they find them when they look the next time.
     """
 
     def __init__(
-        self, store: str | Store, *, actor: str = "client", clock: Clock | None = None, notify: bool = True
+        self,
+        store: str | Store,
+        *,
+        actor: str = "client",
+        clock: Clock | None = None,
+        notify: bool = True,
+        api_key: str | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._actor = arguments.check_actor(actor)
-        self.store: Store = _opened(store, self._clock) if isinstance(store, str | None) else store
+        self.store: Store = _opened(store, self._clock, api_key) if isinstance(store, str | None) else store
         self.dialect = dialect_of(store) if isinstance(store, str) else None
         self._notify = notify
         self._admission = Admission(self.store, self._clock.monotonic)
@@ -376,17 +383,11 @@ def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:
         pause = min(pause * 2, LONGEST_LOOK_S)
 
 
-def _opened(url: str | None, clock: Clock) -> Store:
+def _opened(url: str | None, clock: Clock, key: str | None) -> Store:
     if not url:
         raise InvalidSetting("store", "give the database: sqlite:///penstock.db or postgresql://user@host/db")
-    if url.startswith(("http://", "https://")):
-        raise InvalidSetting(
-            "store",
-            "this is the address of an API, which a client cannot use yet: give the database,"
-            " sqlite:///penstock.db or postgresql://user@host/database",
-        )
     reach(url)
-    store = open_store(url, clock=clock.now)
+    store = open_store(url, clock=clock.now, key=key)
     try:
         store.check_schema()
     except BaseException:

@@ -22,6 +22,10 @@ def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
 
     The facts are looked up one after the other, so a job that is just moving may be seen between two states.
     """
+    asked = getattr(type(store), "explanation", None)  # a node explains for itself (stores/remote)
+    if asked is not None:
+        told: Explanation | None = asked(store, id)
+        return told
     standing = store.standing(id)
     if standing is None:
         return None

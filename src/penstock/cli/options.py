@@ -18,7 +18,7 @@ from penstock.cli.errors import reported
 from penstock.client import Client
 from penstock.config.settings import load
 from penstock.errors import InvalidConfig, InvalidSetting
-from penstock.stores.connect import DEFAULT_URL, package_of
+from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -29,6 +29,12 @@ def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> 
             package_of(value)
     except InvalidSetting as error:
         raise click.BadParameter(error.problem, param=option) from error
+    return value
+
+
+def _api_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not is_api(value):
+        raise click.BadParameter("write http://HOST:7070 or https://HOST", param=option)
     return value
 
 
@@ -78,14 +84,26 @@ def actor() -> str:
         return "cli"
 
 
+url_option: Final = click.option(
+    "--url",
+    "api",
+    metavar="URL",
+    envvar="PENSTOCK_URL",
+    show_envvar=True,
+    callback=_api_url,
+    help="A node's API instead of a database: https://HOST:7070; PENSTOCK_API_KEY is the key for it.",
+)
+
+
 def with_client(command: Command) -> Command:
     """Give the command a Client as its first argument, and turn Penstock's errors into exit codes."""
 
     @store_option
+    @url_option
     @config_option
     @wraps(command)
-    def run(*args: object, url: str | None, config: Path | None, **kwargs: object) -> object:
-        with reported(), opened(store_url(url, config)) as client:
+    def run(*args: object, url: str | None, api: str | None, config: Path | None, **kwargs: object) -> object:
+        with reported(), opened(api or store_url(url, config)) as client:
             return command(client, *args, **kwargs)
 
     return run  # type: ignore[return-value]
@@ -94,7 +112,7 @@ def with_client(command: Command) -> Command:
 @contextmanager
 def opened(url: str) -> Iterator[Client]:
     """Open a store that must be there, with the tables of this version."""
-    with Client(url, actor=actor()) as client:
+    with Client(url, actor=actor(), api_key=os.environ.get("PENSTOCK_API_KEY")) as client:
         yield client
 
 

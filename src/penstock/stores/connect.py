@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import InvalidSetting, StoreError, StoreUnavailable
@@ -17,8 +17,15 @@ _POSTGRES: Final = "penstock.stores.postgres"
 _PACKAGES: Final[Mapping[str, str]] = {"sqlite": _SQLITE, "postgresql": _POSTGRES, "postgres": _POSTGRES}
 
 
-def connect(url: str, *, clock: Callable[[], datetime] | None = None) -> Store:
-    """Return the store of this URL; `clock` is what SQLite takes the time from, PostgreSQL has its own."""
+def connect(url: str, *, clock: Callable[[], datetime] | None = None, key: str | None = None) -> Store:
+    """Return the store of this URL; `clock` is what SQLite takes the time from, PostgreSQL has its own.
+
+    The address of a node's API is one, too, for what people do with a store; `key` is an API key.
+    """
+    if is_api(url):
+        from penstock.stores.remote.store import RemoteStore  # noqa: PLC0415
+
+        return cast("Store", RemoteStore(url, key=key, clock=clock or SystemClock().now))
     if package_of(url) == _SQLITE:
         from penstock.stores.sqlite.store import SqliteStore  # noqa: PLC0415
 
@@ -30,6 +37,11 @@ def connect(url: str, *, clock: Callable[[], datetime] | None = None) -> Store:
             raise
         raise StoreError(f"PostgreSQL needs {error.name}: pip install 'penstock[postgres]'") from error
     return PostgresStore(url)
+
+
+def is_api(url: str) -> bool:
+    """Say whether this is the address of an API."""
+    return urlsplit(url).scheme in {"http", "https"}
 
 
 def package_of(url: str) -> str:
@@ -51,6 +63,8 @@ def reach(url: str, *, seconds: int = 5) -> None:
     A pool would go on trying, which is right for a node and tiresome for a person. A SQLite file that does
     not exist counts as nothing: looking for jobs must not leave an empty database behind.
     """
+    if is_api(url):
+        return
     file = file_of(url)
     if file is not None:
         if not Path(file).exists():
@@ -73,8 +87,10 @@ def reach(url: str, *, seconds: int = 5) -> None:
         raise StoreUnavailable(f"connect ({str(error).strip()})") from error
 
 
-def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
-    """Return what kind of database a URL leads to, or raise InvalidSetting."""
+def dialect_of(url: str) -> Literal["sqlite", "postgresql"] | None:
+    """Return what kind of database a URL leads to, or raise InvalidSetting; None = an API."""
+    if is_api(url):
+        return None
     return "sqlite" if package_of(url) == _SQLITE else "postgresql"
 
 

@@ -1,0 +1,157 @@
+"""`Client("http://…")`: the same methods through a node's API, and the command line with --url."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock import Client, InvalidJob, Json, KeyConflict, NotFound, StoreUnavailable, UnknownLane
+from penstock.cli.main import main
+from penstock.domain.lanes import lane
+from penstock.domain.outcomes import Dead
+from penstock.domain.states import Effect, JobState, Reason
+from penstock.errors import InvalidQuery, InvalidSetting, VersionChanged
+from penstock.stores.connect import connect
+from penstock.stores.remote.store import NotRemote
+from penstock.testing.store_suite.factories import claim, settle, some
+from penstock.wire import encode, job_object
+from tests.api.node import Http, served
+from tests.client.conftest import put_lane
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http]:
+    store = connect(f"sqlite:///{tmp_path_factory.mktemp('remote')}/penstock.db")
+    store.migrate()
+    put_lane(store)
+    with Client(store, actor="api") as client, served(client) as http:
+        http.node.start()
+        yield http
+
+
+@pytest.fixture
+def remote(node: Http) -> Iterator[Client]:
+    with Client(node.node.url) as client:
+        yield client
+
+
+def test_jobs_go_in_and_come_back_as_from_the_database(node: Http, remote: Client) -> None:
+    id_ = remote.enqueue("orders", Json('{"n":  1.10}'), tenant="t", headers={"A": "b"}, key="k").id
+    assert remote.enqueue("orders", Json('{"n":  1.10}'), key="k") == (id_, True)
+    here, there = node.node.client.get(id_), remote.get(id_)
+    assert json.loads(encode(job_object(there))) == json.loads(encode(job_object(here)))
+    assert there.context is not None
+    assert there.context.payload == '{"n":  1.10}'
+    many = remote.enqueue_many([{"lane": "orders", "payload": n} for n in range(1_500)])
+    assert len({one.id for one in many if not isinstance(one, Exception)}) == 1_500
+
+
+def test_lists_take_the_same_filters(node: Http, remote: Client) -> None:
+    ids = [remote.enqueue("orders", {"n": n}).id for n in range(5)]
+    line = "lane:orders payload.n>1 created<1h"
+    page = remote.list(filter=line, limit=2)
+    rest = remote.list(filter=line, limit=2, after=page.next)
+    assert [job.id for job in (*page.jobs, *rest.jobs)] == ids[:1:-1]
+    assert [job.id for job in remote.list(state="pending", order="due").jobs] == ids
+    with pytest.raises(InvalidQuery, match="did you mean lane"):
+        remote.list(filter="lnae:x")
+
+
+def test_verbs_and_what_is_told_of_them(node: Http, remote: Client) -> None:
+    id_ = remote.enqueue("orders").id
+    assert remote.hold(id_, reason="wait").state is JobState.HELD
+    assert remote.explain(id_).gate == node.node.client.explain(id_).gate
+    assert remote.release(id_, reason="go").effect is Effect.NOW
+    assert remote.edit(id_, reason="typo", payload={"n": 2}).state is JobState.PENDING
+    assert remote.skip(id_, reason="no").state is JobState.SKIPPED
+    refused = remote.cancel(id_, reason="x")
+    assert (refused.effect, refused.state) == (Effect.REFUSED, JobState.SKIPPED)
+    assert [row.action for row in remote.timeline(id_).audit] == ["hold", "release", "edit", "skip"]
+    assert [version.payload for version in remote.store.payload_versions(id_)] == [None, '{"n": 2}']
+
+
+def test_an_operation_is_begun_and_watched_from_afar(node: Http, remote: Client) -> None:
+    id_ = remote.enqueue("orders", {"n": 1}).id
+    store = node.node.client.store
+    settle(store, some(claim(store)), Dead(Reason.EXHAUSTED, "boom"))
+    assert remote.preview("retry", "error:boom").matched == 1
+    started = remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once")
+    assert (
+        remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once").id
+        == started.id
+    )
+    store.collect_operation(started.id)
+    store.work_operation(started.id)
+    store.work_operation(started.id)
+    ended = remote.operation(started.id)
+    assert (ended.state, ended.done) == ("done", 1)
+    assert remote.operations().operations == [ended]
+    assert job_object(remote.get(id_))["payload"] == '{"n": 2}'
+    assert remote.stop(started.id, reason="late").state == "done"
+
+
+def test_lanes_pools_groups_and_pauses(node: Http, remote: Client) -> None:
+    store = remote.store
+    made = store.put_lane(lane("pay", batch_size=7), actor="x", expect=0)
+    assert made.version == 1
+    assert store.lanes()["pay"].settings == node.node.client.store.lanes()["pay"].settings
+    with pytest.raises(VersionChanged):
+        store.put_lane(lane("pay", batch_size=8), actor="x", expect=0)
+    assert store.pause_lane("pay", paused=True, actor="x", reason="lunch").pause_reason == "lunch"
+    assert not store.pause_lane("pay", paused=False, actor="x", reason="back").paused
+    store.delete_lane("pay", actor="x", reason="over")
+    assert "pay" not in store.lanes()
+    assert store.pools() == {}
+    assert store.pause_store(paused=True, actor="x", reason="fire") is not None
+    assert store.pause_store(paused=False, actor="x", reason="out") is None
+    assert store.store_pause() is None
+    assert store.list_groups().groups == []
+    assert store.targets() == {}
+    assert store.audit_log(limit=1).entries[0].actor == "api"
+
+
+def test_a_report_reaches_the_job(node: Http, remote: Client) -> None:
+    id_ = remote.enqueue("orders").id
+    some(claim(node.node.client.store))
+    assert remote.report(id_, 1, "succeeded", result={"ok": True}).applied
+    assert remote.wait(id_).state is JobState.SUCCEEDED
+
+
+def test_refusals_are_the_same_errors(node: Http, remote: Client) -> None:
+    with pytest.raises(UnknownLane, match="did you mean orders"):
+        remote.enqueue("ordres")
+    with pytest.raises(InvalidJob, match="group"):
+        remote.enqueue("orders", group="")
+    remote.enqueue("orders", 1, key="k")
+    with pytest.raises((KeyConflict, InvalidJob), match="already belongs"):
+        remote.enqueue("orders", 2, key="k")
+    with pytest.raises(NotFound):
+        remote.get("01K9Z3Y8V6J3T5R2Q1P0N9M8K7")
+    with pytest.raises(NotRemote, match="needs the database itself"):
+        remote.store.register_node("x")
+
+
+@pytest.mark.parametrize("url", ["http://", "http://user:secret@host", "http://host?x=1"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="host:port"):
+        Client(url)
+
+
+def test_a_node_that_is_not_there_is_named() -> None:
+    with pytest.raises(StoreUnavailable, match=r"http://127\.0\.0\.1:9"):
+        Client("http://127.0.0.1:9")
+
+
+def test_the_command_line_speaks_to_a_node(node: Http) -> None:
+    def penstock(*arguments: str) -> Result:
+        return CliRunner().invoke(main, arguments)
+
+    url = node.node.url
+    id_ = node.node.client.enqueue("orders", {"n": 1}).id
+    shown = penstock("jobs", "list", "lane:orders", "--url", url, "--json")
+    assert [job["id"] for job in json.loads(shown.stdout)["jobs"]] == [id_]
+    assert penstock("jobs", "hold", id_, "--reason", "x", "--url", url).exit_code == 0
+    assert "held" in penstock("jobs", "show", id_, "--url", url).stdout
+    assert penstock("lanes", "list", "--url", url).exit_code == 0
+    assert "write http://HOST" in penstock("lanes", "list", "--url", "nowhere").stderr
