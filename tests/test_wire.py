@@ -116,7 +116,7 @@ def test_an_enqueue_object_keeps_the_text_of_its_payload() -> None:
     [
         ("", "object: is not JSON: Expecting value at character 1"),
         ("nul", "object: is not JSON: Expecting value at character 1"),
-        ("[]", 'object: is none: write {"payload": …} and other fields of a job'),
+        ("[]", 'object: is no object: write {"payload": …} and other fields of a job'),
         ("{", "object: is not JSON: Expecting a name in double quotes and ':' at character 2"),
         ('{"a":}', "object: is not JSON: Expecting value at character 6"),
         ('{"a":1,}', "object: is not JSON: Expecting a name in double quotes and ':' at character 8"),

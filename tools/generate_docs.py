@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
+from client_page import client_page
 
 from penstock.cli.main import main as main_command
 from penstock.config.keys import KEYS, LIVE_KEYS, Key
@@ -180,10 +182,11 @@ def _variable(name: str) -> str:
 
 EXIT_CODES = [
     ("0", "done"),
-    ("1", "refused, or something of it was; `lanes diff`: something would change"),
-    ("2", "wrong usage or configuration"),
-    ("3", "no such job, lane or pool"),
-    ("4", "the store cannot be reached"),
+    ("1", "refused as things are now, or something of it was; `lanes diff`: something would change"),
+    ("2", "wrong whatever the store holds: usage, a field, a filter, a setting, a cursor, a configuration"),
+    ("3", "no such job, lane, group or pool"),
+    ("4", "the store cannot be reached, or cannot be used (old tables, a damaged file)"),
+    ("5", "done, but the answer could not be printed: stderr says what was done"),
     ("130", "interrupted"),
 ]
 
@@ -204,6 +207,7 @@ def _help(name: str, parent: click.Context) -> list[str]:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
+    "reference/client.md": partial(client_page, NOTE),
     "reference/configuration.md": configuration_page,
     "reference/states.md": states_page,
 }

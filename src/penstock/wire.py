@@ -69,7 +69,8 @@ def enqueue_object(text: str) -> dict[str, Any]:
     try:
         return _object(text)
     except json.JSONDecodeError as error:
-        raise InvalidJob("object", f"is not JSON: {error.msg} at character {error.pos + 1}") from None
+        msg = error.msg.removesuffix(" at")
+        raise InvalidJob("object", f"is not JSON: {msg} at character {error.pos + 1}") from None
     except RecursionError:
         raise InvalidJob("object", "is nested too deeply") from None
     except ValueError as error:
@@ -80,7 +81,7 @@ def _object(text: str) -> dict[str, Any]:
     match = _OPEN.match(text)
     if match is None:
         _DECODER.decode(text)
-        raise InvalidJob("object", 'is none: write {"payload": …} and other fields of a job')
+        raise InvalidJob("object", 'is no object: write {"payload": …} and other fields of a job')
     found: dict[str, Any] = {}
     at, more = match.end(), match[1] != "}"
     while more:

@@ -32,7 +32,7 @@ def test_a_key_is_shown_once(ready: Run, read: RunJson, tmp_path: Path) -> None:
 
 def test_a_key_is_revoked_and_its_name_free_again(ready: Run, read: RunJson) -> None:
     read("access", "create", "ci", "--role", "operator")
-    ready("access", "create", "ci", "--role", "viewer", code=1)
+    ready("access", "create", "ci", "--role", "viewer", code=2)
     revoked = read("access", "revoke", "ci", "--reason", "left", "--yes")
 
     assert revoked["valid"] is False
@@ -47,9 +47,9 @@ def test_a_key_is_revoked_and_its_name_free_again(ready: Run, read: RunJson) -> 
     [
         (["ci"], "--role operator, or --scope enqueue", 2),
         (["ci", "--scope", "root"], "'root' is not one of", 2),
-        (["a b", "--role", "viewer"], "name", 1),
-        (["ci", "--role", "viewer", "--expires", "20000d"], "ten years", 1),
-        (["ci", "--role", "viewer", "--tenant", ""], "tenant", 1),
+        (["a b", "--role", "viewer"], "name", 2),
+        (["ci", "--role", "viewer", "--expires", "20000d"], "ten years", 2),
+        (["ci", "--role", "viewer", "--tenant", ""], "tenant", 2),
     ],
 )
 def test_a_key_that_makes_no_sense_is_refused(ready: Run, arguments: list[str], said: str, code: int) -> None:
@@ -61,7 +61,7 @@ def test_a_key_that_makes_no_sense_is_refused(ready: Run, arguments: list[str], 
 
 def test_people_are_added_changed_and_removed(ready: Run, read: RunJson, tmp_path: Path) -> None:
     ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=f"{PASSWORD}\n")
-    again = ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=PASSWORD, code=1)
+    again = ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=PASSWORD, code=2)
     assert "penstock users set ada" in again.stderr
     ready("users", "set", "ada", "--role", "operator", "--tenant", "acme")
     ready("users", "password", "ada", "--password-stdin", stdin="another sentence\n")
@@ -81,7 +81,7 @@ def test_people_are_added_changed_and_removed(ready: Run, read: RunJson, tmp_pat
 
 
 def test_a_bad_password_is_refused(ready: Run) -> None:
-    short = ready("users", "add", "ada", "--role", "admin", "--password-stdin", stdin="short\n", code=1)
+    short = ready("users", "add", "ada", "--role", "admin", "--password-stdin", stdin="short\n", code=2)
     nobody = ready("users", "add", "ada", "--role", "admin", stdin="", code=2)
 
     assert "from 10 to 200 characters" in short.stderr

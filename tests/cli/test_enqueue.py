@@ -100,7 +100,7 @@ def test_each_line_is_a_job_and_a_bad_one_does_not_stop_the_others(ready: Run, r
         {"line": 3, "error": "object: is not JSON: Expecting value at character 1", "field": "object"},
         {
             "line": 4,
-            "error": 'object: is none: write {"payload": …} and other fields of a job',
+            "error": 'object: is no object: write {"payload": …} and other fields of a job',
             "field": "object",
         },
         {"line": 5, "error": 'unknown lane "nowhere"'},

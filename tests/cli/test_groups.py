@@ -75,7 +75,7 @@ def test_a_list_of_groups_goes_on_where_it_ended(ready: Run, read: RunJson) -> N
     assert [row["group"] for row in page["groups"] + rest["groups"]] == ["g0", "g1", "g2", "g3"]
     assert len(read("groups", "list", "--all")["groups"]) == 5
     assert f"add --after {page['next']}" in ready("groups", "list", "--limit", "2").stderr
-    assert "no place to go on from" in ready("groups", "list", "--after", "xyz", code=1).stderr
+    assert "no place to go on from" in ready("groups", "list", "--after", "xyz", code=2).stderr
 
 
 def test_an_empty_list_says_so(ready: Run) -> None:

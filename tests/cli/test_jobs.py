@@ -64,7 +64,7 @@ def test_a_list_goes_on_where_it_ended(ready: Run, read: RunJson) -> None:
     whole = read("jobs", "list", "--all")
     assert ([job["id"] for job in whole["jobs"]], whole["next"]) == (made, None)
     assert f"add --after {page['next']}" in ready("jobs", "list", "--limit", "2").stderr
-    assert "no place to go on from" in ready("jobs", "list", "--after", "xyz", code=1).stderr
+    assert "no place to go on from" in ready("jobs", "list", "--after", "xyz", code=2).stderr
 
 
 def test_a_list_is_read_page_by_page(ready: Run, read: RunJson, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ def test_a_job_is_edited_and_its_old_payload_is_kept(ready: Run, read: RunJson) 
     ready("jobs", "edit", id_, "--payload", "-", "--target", "", "--reason", "again", stdin="[3]")
     assert (read("jobs", "show", id_)["payload"], read("jobs", "show", id_)["target"]) == ([3], None)
     assert "say what to change" in ready("jobs", "edit", id_, "--reason", "x", code=2).stderr
-    assert "payload: " in ready("jobs", "edit", id_, "--payload", "{x", "--reason", "x", code=1).stderr
+    assert "payload: " in ready("jobs", "edit", id_, "--payload", "{x", "--reason", "x", code=2).stderr
 
 
 def test_an_ended_job_is_edited_together_with_its_replay(ready: Run) -> None:

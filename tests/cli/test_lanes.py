@@ -83,14 +83,14 @@ def test_set_makes_a_lane_only_when_told_to(ready: Run) -> None:
     [
         ("rat=5/s", 2, "rat: there is no such setting; did you mean rate"),
         ("rate", 2, "'rate': write NAME=VALUE"),
-        ("rate=fast", 1, "rate: 'fast' is not a rate: write 200/s, 10/m or 5/h"),
-        ("batch_size=0", 1, "batch_size: must be at least 1"),
-        ("batch_size=many", 1, "batch_size: write a whole number"),
-        ("enabled=yes", 1, "enabled: write true or false"),
-        ("jitter=4", 1, "jitter: '4' is not a duration"),
-        ("mode=fifo", 1, "mode: 'fifo' is none of immediate, next_on_error, block_on_error"),
-        ("retry=0s,soon", 1, "retry: "),
-        ("retention=3d", 1, "retention: '3d' is none of 1d, 7d, 30d, 90d, 1y"),
+        ("rate=fast", 2, "rate: 'fast' is not a rate: write 200/s, 10/m or 5/h"),
+        ("batch_size=0", 2, "batch_size: must be at least 1"),
+        ("batch_size=many", 2, "batch_size: write a whole number"),
+        ("enabled=yes", 2, "enabled: write true or false"),
+        ("jitter=4", 2, "jitter: '4' is not a duration"),
+        ("mode=fifo", 2, "mode: 'fifo' is none of immediate, next_on_error, block_on_error"),
+        ("retry=0s,soon", 2, "retry: "),
+        ("retention=3d", 2, "retention: '3d' is none of 1d, 7d, 30d, 90d, 1y"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_is_right(
@@ -198,7 +198,7 @@ def test_without_a_file_the_configuration_is_applied(ready: Run, tmp_path: Path)
     assert "name a file: there is no penstock.toml here" in ready("lanes", "apply", code=2).stderr
 
     (tmp_path / "penstock.toml").write_text("port = 1\n")
-    assert "declares no lane and no pool" in ready("lanes", "apply", code=1).stderr
+    assert "declares no lane and no pool" in ready("lanes", "apply", code=2).stderr
 
     (tmp_path / "other.toml").write_text('[lanes.other]\nsink = "htpp"\n')
     result = ready("lanes", "apply", "--config", "other.toml")
@@ -226,7 +226,7 @@ def test_pools_are_looked_at_and_changed_like_lanes(ready: Run, read: RunJson) -
     assert "did you mean web?" in ready("pools", "set", "wbe", "rate=1/s", code=3).stderr
     assert (
         "key: 'lane' is none of tenant, target, group"
-        in ready("pools", "set", "web", "key=lane", code=1).stderr
+        in ready("pools", "set", "web", "key=lane", code=2).stderr
     )
 
 

@@ -163,7 +163,7 @@ async def test_signatures_are_checked_with_the_secrets_of_a_store(tmp_path: Path
         (["--delay", "soon"], 2, "not a duration"),
         (["--secret", "whsec_?"], 2, "whsec_ and 24 to 64 bytes"),
         (["--store", "sqlite:///missing.db"], 4, "missing.db"),
-        (["--store", "mysql://x"], 1, "is no store"),
+        (["--store", "mysql://x"], 2, "is no store"),
         (["--host", "192.0.2.1", "--port", "1"], 1, "cannot listen on 192.0.2.1"),
         (["--port", "0", "--log", "no/such/folder"], 1, "No such file"),
     ],

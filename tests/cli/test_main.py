@@ -91,7 +91,7 @@ def test_missing_tables_name_the_command_that_makes_them(
 ) -> None:
     (tmp_path / "penstock.db").touch()
 
-    assert "run penstock migrate" in run(*command, code=1).stderr
+    assert "run penstock migrate" in run(*command, code=4).stderr
 
 
 def test_the_store_of_the_configuration_file_is_used(run: Run, tmp_path: Path) -> None:

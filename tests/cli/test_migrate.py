@@ -85,7 +85,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
     result = run()
 
-    assert (result.exit_code, "upgrade penstock" in result.output) == (1, True)
+    assert (result.exit_code, "upgrade penstock" in result.output) == (4, True)
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
     result = run()
 
-    assert (result.exit_code, "file is not a database" in result.output) == (1, True)
+    assert (result.exit_code, "file is not a database" in result.output) == (4, True)
 
 
 def test_a_user_without_the_right_is_refused_in_the_words_of_the_database(postgres_url: str) -> None:
@@ -104,7 +104,7 @@ def test_a_user_without_the_right_is_refused_in_the_words_of_the_database(postgr
         finally:
             admin.execute("DROP ROLE guest")
 
-    assert (result.exit_code, "permission denied for database" in result.output) == (1, True)
+    assert (result.exit_code, "permission denied for database" in result.output) == (4, True)
 
 
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,5 +114,5 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch
 
     result = run("--store", "postgresql://127.0.0.1/db")
 
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "pip install 'penstock[postgres]'" in result.output

@@ -47,7 +47,7 @@ def test_nobody_is_surprised(ready: Run, dead: list[str]) -> None:
     assert "2 jobs" in asked.stderr
     assert "say --yes" in asked.stderr
     assert "nothing to do" in ready("replay", "error:nothing-like-it", *WHY, "--yes").stderr
-    assert "did you mean error" in ready("replay", "eror:timeout", *WHY, "--yes", code=1).stderr
+    assert "did you mean error" in ready("replay", "eror:timeout", *WHY, "--yes", code=2).stderr
 
 
 def test_a_replay_is_watched_to_its_end(read: RunJson, dead: list[str], node: Process) -> None:

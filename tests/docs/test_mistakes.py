@@ -58,11 +58,11 @@ def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         ("enqueue hello 1 --timeout 5s", 2, "--timeout goes with --wait"),
         ("jobs show 01M7FVNKF8SZX9KDE7ZWENQYAQ", 3, "no job"),
         ("jobs show everything", 3, "no job"),
-        ("jobs list lnae:hello", 1, "there is no 'lnae'; did you mean lane?"),
+        ("jobs list lnae:hello", 2, "there is no 'lnae'; did you mean lane?"),
         ("jobs cancel 01M7FVNKF8SZX9KDE7ZWENQYAQ", 2, "Missing option '--reason'"),
         ("jobs retry 01M7FVNKF8SZX9KDE7ZWENQYAQ --reason x", 3, "no job"),
         ("lanes set hello rte=5/s", 2, "did you mean rate?"),
-        ("lanes set hello rate=fast", 1, "write 200/s, 10/m or 5/h"),
+        ("lanes set hello rate=fast", 2, "write 200/s, 10/m or 5/h"),
         ("lanes set helo rate=5/s", 3, "hello"),
         ("lanes set hello sink=htp", 0, 'no sink "htp" is known here; did you mean http'),
         ("groups skip hello nobody --reason x --yes", 3, "no group"),
@@ -75,7 +75,7 @@ def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         ("jobs list --store mysql://root@localhost/db", 2, '"mysql:" is no store'),
         ("jobs list --config nowhere.toml", 2, "nowhere.toml"),
         ("serve --store sqlite:///elsewhere.db --port 0", 4, "run penstock migrate"),
-        ("serve --host 0.0.0.0 --port 0", 1, "127.0.0.1"),
+        ("serve --host 0.0.0.0 --port 0", 2, "127.0.0.1"),
         ("top --url http://127.0.0.1:1", 4, "start one with penstock serve or penstock dev"),
     ],
 )
@@ -97,7 +97,7 @@ def test_tables_of_an_older_version(run: Run, command: str) -> None:
     with closing(sqlite3.connect("penstock.db")) as db, db:
         db.execute("DELETE FROM penstock_migrations WHERE number > 2")
 
-    assert "penstock migrate" in run(*command.split(), code=1).stderr
+    assert "penstock migrate" in run(*command.split(), code=4).stderr
 
 
 def test_a_file_with_a_typing_error(run: Run) -> None:

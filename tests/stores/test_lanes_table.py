@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from threading import Barrier
 
@@ -69,7 +70,12 @@ BAD = [
     for value in BAD_BY_KIND[setting.kind]
     if (name, value) != ("max_recoveries", 0)
 ]
-GOOD = [(name, value) for name, s in SETTINGS.items() for value in [*GOOD_BY_KIND[s.kind], *s.words]]
+GOOD = [
+    (name, value)
+    for name, s in SETTINGS.items()
+    for value in [*GOOD_BY_KIND[s.kind], *s.words]
+    if name != "pool" or value == "x"  # the pool there is
+]
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +131,8 @@ def pg(postgres_place: Place) -> Iterator[Plain]:
 def only_pay(sql: Plain) -> Plain:
     for table in ("lanes", "pools", "audit"):
         sql(f"DELETE FROM penstock.{table}")
+    sql("INSERT INTO penstock.pools (name) VALUES ('x')")
+    sql("DELETE FROM penstock.audit")
     sql("INSERT INTO penstock.lanes (name) VALUES ('pay')")
     return sql
 
@@ -342,6 +350,7 @@ def test_nodes_that_create_the_same_lane_agree(place: Place, sql: Plain) -> None
 
 
 def test_pools_are_checked_versioned_and_audited_too(sql: Plain) -> None:
+    sql("DELETE FROM penstock.pools")
     sql("INSERT INTO penstock.pools (name, rate, key) VALUES ('web', '200/s', 'tenant')")
     bad = [("rate", "5/d"), ("burst", 0), ("burst", 1_000_000_001), ("max_in_flight", 0), ("key", "lane"),
            ("paused", None)]  # fmt: skip
@@ -457,3 +466,23 @@ def role(admin: Plain) -> Iterator[str]:
     finally:
         admin("DROP OWNED BY lane_operator CASCADE")
         admin("DROP ROLE lane_operator")
+
+
+def test_the_pool_of_a_lane_exists_and_stays(sql: Plain) -> None:
+    assert "penstock: lanes.pool: unknown pool" in str(refusal(sql, "pool", "nope"))
+    with pytest.raises(sql.refusal, match=r"lanes\.pool: unknown pool"):
+        sql("INSERT INTO penstock.lanes (name, pool) VALUES ('new', 'nope')")
+    sql("UPDATE penstock.lanes SET pool = 'x'")
+    sql("UPDATE penstock.lanes SET pool = 'x', batch_size = 7")
+    with pytest.raises(sql.refusal, match="used by a lane"):
+        sql("DELETE FROM penstock.pools")
+
+    sql("UPDATE penstock.lanes SET pool = NULL")
+    sql("DELETE FROM penstock.pools")
+
+
+def test_penstock_itself_refuses_an_unknown_pool(database: Database, sql: Plain) -> None:
+    for wanted in (lane("pay", pool="nope"), lane("new", pool="y")):
+        with pytest.raises(InvalidSetting, match="unknown pool"):
+            database.write(partial(put_lane, lane=wanted, actor="ann"))
+    assert sql("SELECT name, pool FROM penstock.lanes") == [("pay", None)]

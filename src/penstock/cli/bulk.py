@@ -80,10 +80,10 @@ class Stream:
                         bar.show(self.tally, lines.bytes_read, self.clock.monotonic())
                     if self.stop_on_error and self.tally.refused:
                         break
-        except (KeyboardInterrupt, StoreUnavailable) as error:
+        except (KeyboardInterrupt, StoreUnavailable, OSError) as error:
             self._sum_up(began, bar)
-            self._say_how_to_go_on(known=isinstance(error, KeyboardInterrupt))
-            if isinstance(error, StoreUnavailable):
+            self._say_how_to_go_on(known=not isinstance(error, StoreUnavailable))
+            if not isinstance(error, KeyboardInterrupt):
                 raise
             raise click.exceptions.Exit(INTERRUPTED) from None
         self._sum_up(began, bar)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from penstock.cli.bulk import INTERRUPTED, Stream
+from penstock.cli.errors import printing
 from penstock.cli.options import json_option, note, with_client
 from penstock.cli.order import advice, lost
 from penstock.cli.render import print_json
 from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
 from penstock.domain.durations import parse_duration
-from penstock.domain.job import Job
+from penstock.domain.job import Enqueued, Job
 from penstock.domain.names import near
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import BadPayload, Json, checked
@@ -31,8 +32,9 @@ def _json_text(_: click.Context, option: click.Parameter, value: str | None) -> 
     try:
         return value if value in (None, "-") else checked(str(value))
     except BadPayload as error:
-        hint = "put it in single quotes, so that the shell leaves it alone: '{\"n\": 1}'"
-        raise click.BadParameter(f"{error}\n{hint}", param=option) from error
+        hint = "\nput it in single quotes, so that the shell leaves it alone: '{\"n\": 1}'"
+        unread = str(error).startswith("is not JSON")
+        raise click.BadParameter(f"{error}{hint if unread else ''}", param=option) from error
 
 
 def _duration(_: click.Context, option: click.Parameter, value: str | None) -> timedelta | None:
@@ -43,8 +45,8 @@ def _duration(_: click.Context, option: click.Parameter, value: str | None) -> t
 
 
 @click.command(
-    epilog=f"{HELP}\n\nExit: 0 done, 1 something was refused, 2 wrong usage, 3 no such lane,"
-    " 4 store unreachable, 130 interrupted."
+    epilog=f"{HELP}\n\nExit: 0 done, 1 something was refused, 2 the job is wrong, 3 no such lane,"
+    " 4 store unreachable, 5 done but not printed, 130 interrupted."
 )
 @click.argument("lane")
 @click.argument("payload", metavar="[JSON|-]", required=False, callback=_json_text)
@@ -128,14 +130,20 @@ def enqueue(  # noqa: PLR0917 - click passes by name
     answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
     if field := lost(client, given):
         note(f"note: --{field} has no effect on a job of mode immediate: {advice(lane)}", fg="yellow")
-    if wait:
-        _wait(client, answer.id, timeout, as_json=as_json)
-    elif as_json:
+    with printing(f"the job is in: {answer.id}"):
+        if wait:
+            _wait(client, answer.id, timeout, as_json=as_json)
+        else:
+            _print(answer, as_json=as_json)
+
+
+def _print(answer: Enqueued, *, as_json: bool) -> None:
+    if as_json:
         print_json(enqueued_object(answer))
-    else:
-        click.echo(answer.id)
-        if answer.duplicate:
-            note("this key had already made that job; nothing was added")
+        return
+    click.echo(answer.id)
+    if answer.duplicate:
+        note("this key had already made that job; nothing was added")
 
 
 def _wait(client: Client, id_: str, timeout: timedelta | None, *, as_json: bool) -> None:

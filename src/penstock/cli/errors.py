@@ -1,14 +1,34 @@
 """What went wrong, on one line, and the exit code that scripts rely on.
 
-0 done, 1 refused, 2 wrong usage (click's own) or configuration, 3 no such thing, 4 no answer from the store.
+0 done, 1 refused, 2 wrong usage (click's own), input or configuration, 3 no such thing, 4 the store cannot be
+reached or used, 5 done but not printed. What is wrong whatever the store holds is 2; what the store's present
+state does not allow is 1. docs/reference/cli.md has the table.
 """
 
+import errno
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
+from typing import Any, Final, TextIO
 
 import click
 
-from penstock.errors import InvalidConfig, NotFound, PenstockError, StoreUnavailable, UnknownLane
+from penstock.errors import (
+    InvalidConfig,
+    InvalidCursor,
+    InvalidJob,
+    InvalidQuery,
+    InvalidSetting,
+    LaneFull,
+    NotFound,
+    PenstockError,
+    StoreError,
+    UnknownLane,
+)
+
+UNPRINTED: Final = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 
 class Refused(click.ClickException):
@@ -18,7 +38,7 @@ class Refused(click.ClickException):
 
 
 class Misconfigured(click.ClickException):
-    """The configuration is wrong."""
+    """The input or the configuration is wrong."""
 
     exit_code = 2
 
@@ -30,9 +50,39 @@ class Missing(click.ClickException):
 
 
 class Unreachable(click.ClickException):
-    """The store does not answer; try again later."""
+    """The store does not answer, or cannot be used."""
 
     exit_code = 4
+
+
+class Unprinted(click.ClickException):
+    """It was done, but what there is to say about it could not be printed."""
+
+    exit_code = 5
+
+    def __init__(self, error: OSError, done: str = "what was asked for is done") -> None:
+        super().__init__(f"{done}, but stdout does not take the answer ({error.strerror})")
+
+    def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own
+        """Say so, and keep Python from trying to print the rest on its way out."""
+        super().show(file)
+        _forget(sys.stdout)
+
+
+def _forget(stream: TextIO) -> None:
+    with suppress(OSError, UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def printing(done: str) -> Iterator[None]:
+    """Print; if stdout takes nothing, say on stderr what was done."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in UNPRINTED:
+            raise
+        raise Unprinted(error, done) from error
 
 
 @contextmanager
@@ -40,11 +90,19 @@ def reported() -> Iterator[None]:
     """End the command with the error's own words and its exit code; a bug stays a traceback."""
     try:
         yield
-    except StoreUnavailable as error:
+    except StoreError as error:
         raise Unreachable(str(error)) from error
-    except InvalidConfig as error:
+    except LaneFull as error:
+        raise Refused(str(error)) from error
+    except (InvalidConfig, InvalidCursor, InvalidJob, InvalidQuery, InvalidSetting) as error:
         raise Misconfigured(str(error)) from error
-    except (NotFound, UnknownLane) as error:
+    except UnknownLane as error:
+        raise Missing(f"{error}\nTo see what there is: penstock lanes list") from error
+    except NotFound as error:
         raise Missing(str(error)) from error
     except PenstockError as error:
         raise Refused(str(error)) from error
+    except OSError as error:
+        if error.errno not in UNPRINTED:
+            raise
+        raise Unprinted(error) from error

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli import named
-from penstock.cli.errors import Refused
+from penstock.cli.errors import Misconfigured
 from penstock.cli.named import LANE
 from penstock.cli.options import actor, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import print_json, print_table, styled
@@ -137,8 +137,9 @@ def apply_(client: Client, file: Path | None, *, dry_run: bool, as_json: bool) -
     """Make lanes and pools as FILE says (default: the configuration file).
 
     Everything is checked before anything is written. A lane of the file becomes exactly as the file says:
-    a setting that is not there gets its default. Lanes that only the store has are left alone, and so is
-    every pause. Running it twice changes nothing the second time. `lanes diff` shows what it would do.
+    a setting that is not there gets its default; `enabled` stays as it is. Lanes that only the store has
+    are left alone, and so is every pause. Running it twice changes nothing the second time. `lanes diff`
+    shows what it would do.
     """
     wanted = _wanted(client, file)
     changes = _plan(client, wanted) if dry_run else apply(client.store, wanted, actor=actor())
@@ -152,7 +153,7 @@ def apply_(client: Client, file: Path | None, *, dry_run: bool, as_json: bool) -
 def diff(client: Client, file: Path | None, *, as_json: bool) -> None:
     """Show what `lanes apply FILE` would change.
 
-    Exit: 0 nothing would change, 1 something would, 2 the file is wrong.
+    Exit: 0 nothing would change, 1 something would, 2 the file is wrong, 4 the store cannot be used.
     """
     wanted = _wanted(client, file)
     changes = _plan(client, wanted)
@@ -168,7 +169,9 @@ def _wanted(client: Client, given: Path | None) -> Declared:
     file = files.read(path)
     wanted = declared(file, pools=client.store.pools())
     if not wanted.lanes and not wanted.pools:
-        raise Refused(f"{path} declares no lane and no pool: write [lanes.NAME] and its settings below it")
+        raise Misconfigured(
+            f"{path} declares no lane and no pool: write [lanes.NAME] and its settings below it"
+        )
     sinks = file.tables.get("sinks", {})
     _warn(sink_warnings(file, wanted.lanes.values(), sinks))
     return wanted

@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
     """A group that knows its sub-commands by name and imports one when it is asked for."""
 
     def __init__(self, *, entries: Mapping[str, Entry], help: str) -> None:  # noqa: A002 - click's own word
-        super().__init__(help=help)
+        super().__init__(help=help, context_settings={"help_option_names": ["-h", "--help"]})
         self._entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

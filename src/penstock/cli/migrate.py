@@ -37,6 +37,8 @@ def _opened(url: str) -> Store:
 def migrate(*, url: str | None, config: Path | None, printed: bool, after: int, as_json: bool) -> None:
     """Create the tables, or bring them up to date. Safe to run twice, and by several at once."""
     if printed:
+        if as_json:
+            raise click.UsageError("--print prints SQL: leave out --json")
         with reported():
             click.echo(render(package_of(store_url(url, config)), after=after), nl=False)
         return

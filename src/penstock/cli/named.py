@@ -128,7 +128,11 @@ def put(
     kind: Kind[Named], client: Client, name: str, pairs: Iterable[str], *, create: bool, as_json: bool
 ) -> Named:
     """Change the named settings and leave the others; return the lane or pool as it is now."""
-    given = dict(_pair(kind, text) for text in pairs)
+    given: dict[str, object] = {}
+    for setting, value in (_pair(kind, text) for text in pairs):
+        if setting in given:
+            raise click.BadParameter(f"{setting} is set twice: say it once")
+        given[setting] = value
     known = kind.all(client.store)
     if name not in known and not create:
         missing(kind, name, known)
@@ -161,7 +165,7 @@ def pause(
 ) -> None:
     """Stop a lane or pool."""
     one(kind, client.store, name)
-    at = time_option("--until", until, client.store.now())
+    at = time_option("--until", until, client.store.now(), future=True)
     now = kind.pause(client.store, name, paused=True, actor=actor(), reason=reason, until=at)
     said = "is paused" + (f" until {cell(at)}" if at else "")
     _print(kind, now, said, as_json=as_json)

@@ -20,7 +20,7 @@ def pause_all(client: Client, *, reason: str, until: str | None, as_json: bool) 
 
     Nodes stop within a second. What is already sent is not called back, and its outcome counts.
     """
-    at = time_option("--until", until, client.store.now())
+    at = time_option("--until", until, client.store.now(), future=True)
     pause = client.store.pause_store(paused=True, actor=actor(), reason=reason, until=at)
     _print(pause, "all lanes are paused" + (f" until {cell(at)}" if at else ""), as_json=as_json)
 

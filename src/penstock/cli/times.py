@@ -37,9 +37,14 @@ def _next(hour: int, minute: int, *, now: datetime, zone: tzinfo | None) -> date
     return (shown.astimezone() if zone is None else shown.replace(tzinfo=zone)).astimezone(UTC)
 
 
-def time_option(name: str, text: str | None, now: datetime) -> datetime | None:
-    """Return what an option says, or end as wrong usage."""
+def time_option(name: str, text: str | None, now: datetime, *, future: bool = False) -> datetime | None:
+    """Return what an option says, or end as wrong usage; what is to last until then must be in the future."""
     try:
-        return None if text is None else parse_time(text, now=now)
+        at = None if text is None else parse_time(text, now=now)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=name) from error
+    if future and at is not None and at <= now:
+        raise click.BadParameter(
+            f"{text} is past already: write a time that is to come, like +30m", param_hint=name
+        )
+    return at

@@ -18,13 +18,16 @@ class Declared(NamedTuple):
 
     pools: Mapping[str, Pool]
     lanes: Mapping[str, Lane]
+    silent: frozenset[str] = frozenset()  # lanes of which the file does not say whether they are enabled
 
 
 def declared(file: ConfigFile, *, pools: Iterable[str] = ()) -> Declared:
     """Return the file's pools and lanes, or raise InvalidConfig; `pools` are those the store has."""
+    lanes = _tables(file, "lanes", SETTINGS)
     found = Declared(
         {name: pool(name, **given) for name, given in _tables(file, "pools", POOL_SETTINGS).items()},
-        {name: _lane(file, name, given) for name, given in _tables(file, "lanes", SETTINGS).items()},
+        {name: _lane(file, name, given) for name, given in lanes.items()},
+        frozenset(name for name, given in lanes.items() if "enabled" not in given),
     )
     known = {*pools, *found.pools}
     for each in found.lanes.values():
@@ -46,7 +49,8 @@ def _lane(file: ConfigFile, name: str, given: Mapping[str, Any]) -> Lane:
 def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:
     """Return a line for each lane whose sink is neither a connection of the file nor one of our own kinds.
 
-    A warning only: a kind may come from a plug-in, and another node's file may name the connection.
+    So for one whose target its sink cannot call. Warnings only: a kind may come from a plug-in, and another
+    node's file may name the connection.
     """
     known = {*SINK_KINDS, *sinks}
     warnings = []
@@ -57,6 +61,11 @@ def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterabl
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             where = f"{file.where(['lanes', each.name, 'sink'])}: " if file is not None else ""
             warnings.append(f'{where}lanes.{each.name}.sink: no sink "{sink}" is known here{hint}')
+        elif sink == "http" and not (each["target"] or "http://").lower().startswith(("http://", "https://")):
+            where = f"{file.where(['lanes', each.name, 'target'])}: " if file is not None else ""
+            warnings.append(
+                f"{where}lanes.{each.name}.target: is no http:// or https:// address, as its sink needs"
+            )
     return warnings
 
 

@@ -78,7 +78,7 @@ def _check_top(file: ConfigFile, name: str, value: object) -> None:
     if name not in (*SECTIONS, *NAMED):
         file.complain([name], hinted("there is no such key", name, [*known, *SECTIONS, *NAMED]))
     elif not isinstance(value, Mapping):
-        file.complain([name], f"is a section: write [{name}]" + (".NAME" if name in NAMED else ""))
+        file.complain([name], f"is a section: write [{name}{'.NAME' if name in NAMED else ''}]")
     elif name in SECTIONS:
         keys = [key.partition(".")[2] for key in KEYS if key.startswith(f"{name}.")]
         for key in value:

@@ -2,10 +2,12 @@
 
 A lane or pool of the file becomes exactly as the file says: a setting that is not written there gets its
 default, so that taking a line away takes its effect away. What only the store has is left alone, and so is
-every pause: pausing is for operators, not for files. Doing it twice changes nothing the second time.
+every pause: pausing is for operators, not for files. A lane that an operator disabled stays so unless the
+file says `enabled`. Doing it twice changes nothing the second time.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock.config.declared import Declared
@@ -31,21 +33,33 @@ class Change(NamedTuple):
 
 def plan(wanted: Declared, *, lanes: Mapping[str, Lane], pools: Mapping[str, Pool]) -> list[Change]:
     """Return one entry for each pool and lane of the file; pools first, because lanes name them."""
+    settled = _settled(wanted, lanes)
     return [
         *(_change("pool", each, pools.get(name), POOL_SETTINGS) for name, each in wanted.pools.items()),
-        *(_change("lane", each, lanes.get(name), SETTINGS) for name, each in wanted.lanes.items()),
+        *(_change("lane", each, lanes.get(name), SETTINGS) for name, each in settled.items()),
     ]
 
 
 def apply(store: Store, wanted: Declared, *, actor: str) -> list[Change]:
     """Make the store as the file says; return what that was."""
-    changes = plan(wanted, lanes=store.lanes(), pools=store.pools())
+    lanes = store.lanes()
+    changes, settled = plan(wanted, lanes=lanes, pools=store.pools()), _settled(wanted, lanes)
     for change in changes:
         if change.any and change.kind == "pool":
             store.put_pool(wanted.pools[change.name], actor=actor)
         elif change.any:
-            store.put_lane(wanted.lanes[change.name], actor=actor)
+            store.put_lane(settled[change.name], actor=actor)
     return changes
+
+
+def _settled(wanted: Declared, stored: Mapping[str, Lane]) -> dict[str, Lane]:
+    """Return the lanes as they should be; where the file says nothing of `enabled`, it is as it is."""
+    return {
+        name: replace(each, settings={**each.settings, "enabled": stored[name]["enabled"]})
+        if name in wanted.silent and name in stored
+        else each
+        for name, each in wanted.lanes.items()
+    }
 
 
 def _change(

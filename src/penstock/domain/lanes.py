@@ -39,6 +39,7 @@ class Setting:
     about: str = ""
 
 
+MAX_PAYLOAD: Final = 1 << 30
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {
         "enabled": Setting(
@@ -325,7 +326,8 @@ def _duration(_: Setting, value: object) -> str:
 
 
 def _size(_: Setting, value: object) -> str:
-    parse_size(value)
+    if parse_size(value) > MAX_PAYLOAD:
+        raise ValueError(f"{value} is more than a database keeps in one row: write at most 1GiB")
     return str(value)
 
 

@@ -98,7 +98,7 @@ def checked(text: object) -> str:
     try:
         value = _parsed(text)
     except json.JSONDecodeError as error:
-        raise BadPayload(f"is not JSON: {error}") from None
+        raise BadPayload(f'is not JSON: {error}; write text as "text", nothing as null') from None
     except BadPayload:
         raise
     except ValueError:

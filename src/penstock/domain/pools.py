@@ -1,13 +1,13 @@
 """A pool: a rate and concurrency limit that lanes share, optionally one limit per key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
 from penstock.domain.lanes import Setting, check_setting
-from penstock.domain.names import check_name
+from penstock.domain.names import check_name, unknown
 from penstock.domain.rates import MAX_COUNT, default_burst, parse_rate
 from penstock.errors import InvalidSetting
 
@@ -80,3 +80,12 @@ def pool(name: str, **settings: object) -> Pool:
         key: check_setting(key, setting, settings.get(key)) for key, setting in POOL_SETTINGS.items()
     }
     return Pool(name, **checked)
+
+
+def check_pool(name: str, known: Iterable[str]) -> None:
+    """Raise InvalidSetting unless a lane's pool exists: a misspelt one would limit nothing."""
+    names = list(known)
+    if name not in names:
+        raise InvalidSetting(
+            "pool", f"{unknown('pool', name, names)}; to make it: penstock pools set {name} --create"
+        )

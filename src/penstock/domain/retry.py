@@ -167,12 +167,12 @@ def backoff(every: timedelta, failures: int, *, longest: timedelta, random: floa
 
 
 def _parse_curve(value: Mapping[object, object]) -> Curve:
-    missing = [key for key in _CURVE_KEYS if key not in value]
-    if missing:
-        raise BadRetry(f"the curve has no {' and no '.join(missing)}")
     foreign = sorted(str(key) for key in value if key not in _CURVE_KEYS)
     if foreign:
         raise BadRetry(f"a curve has no {' and no '.join(foreign)}, only {', '.join(_CURVE_KEYS)}")
+    missing = [key for key in _CURVE_KEYS if key not in value]
+    if missing:
+        raise BadRetry(f"the curve has no {' and no '.join(missing)}")
     factor, attempts = value["factor"], value["attempts"]
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise BadRetry(f"factor is {factor!r}, write a number such as 2")

@@ -94,7 +94,10 @@ class Reported(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What an operator's verb did to one job; `state` is the job's state afterwards (None = no such job)."""
+    """What an operator's verb did to one job; `state` is the job's state afterwards (None = no such job).
+
+    `effect` is `now`, `requested` (of whoever has the job) or `refused`, and then `text` says why.
+    """
 
     effect: Effect
     state: JobState | None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from penstock.domain.job import Audit
 from penstock.domain.lanes import Lane, check_version
 from penstock.domain.names import near
-from penstock.domain.pools import Pool
+from penstock.domain.pools import Pool, check_pool
 from penstock.errors import InUse, NotFound, UnknownLane
 from penstock.stores.memory.tables import Tables
 
@@ -42,6 +42,8 @@ def put_lane(tables: Tables, lane: Lane, change: Change, expect: int | None = No
     """Create the lane or change its settings; a pause is left as it is."""
     old = tables.lanes.get(lane.name)
     check_version("lane", lane.name, 0 if old is None else old.version, expect)
+    if lane["pool"] is not None and (old is None or old["pool"] != lane["pool"]):
+        check_pool(lane["pool"], tables.pools)
     if old is None:
         number = len(tables.lane_names) + 1
         stored = Lane(lane.name, lane.settings, id=number, version=1)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.domain.lanes import SETTINGS, Lane, check, check_version
 from penstock.domain.names import near
-from penstock.domain.pools import Pool
+from penstock.domain.pools import Pool, check_pool
 from penstock.errors import InUse, InvalidSetting, UnknownLane
 from penstock.stores.sql.database import Row, Tx, one
 
@@ -25,6 +25,7 @@ CREATE: Final = f"""
     VALUES (:name, {", ".join(f":{name}" for name in _NAMES)}, :now, :actor)
         ON CONFLICT (name) DO NOTHING"""
 NAMES: Final = "SELECT name FROM penstock.lanes"
+POOL_NAMES: Final = "SELECT name FROM penstock.pools"
 TO_BE_DONE: Final = (
     "SELECT 1 FROM penstock.jobs WHERE lane = :lane AND arrival > 0 LIMIT 1",
     "SELECT 1 FROM penstock.claims WHERE lane = :lane LIMIT 1",
@@ -71,14 +72,21 @@ def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None) -> Lane:
     rows = tx.fetch(LOAD_ONE, name=lane.name)
     check_version("lane", lane.name, rows[0][1] if rows else 0, expect)
     if not rows:
+        _check_pool(tx, lane["pool"])
         # Of two nodes that create the same lane the second waits here, and compares with what the first made.
         tx.execute(CREATE, name=lane.name, now=tx.now, actor=actor, **lane.settings)
     stored = _known(tx, lane.name)
     changed = _changed(stored.settings, lane.settings)
     if not changed:
         return stored
+    _check_pool(tx, changed.get("pool"))
     tx.execute(update_sql("lanes", tuple(changed)), id=stored.id, now=tx.now, actor=actor, **changed)
     return _known(tx, lane.name)
+
+
+def _check_pool(tx: Tx, name: str | None) -> None:
+    if name is not None:
+        check_pool(name, [row[0] for row in tx.fetch(POOL_NAMES)])
 
 
 def pause_lane(tx: Tx, name: str, pause: Pause) -> Lane:

@@ -28,6 +28,7 @@ _EXISTS: Final[Mapping[str, str]] = {
     "sqlite": "SELECT max(name) FROM sqlite_master WHERE name = 'penstock_migrations'",
 }
 _TABLE: Final[Mapping[str, str]] = {"postgres": "penstock.migrations", "sqlite": "penstock_migrations"}
+_IN_THE_WAY: Final = re.compile("already exists|duplicate column|no such|does not exist")
 APPLIED: Final = "SELECT number, name, checksum, breaking FROM penstock.migrations ORDER BY number"
 RECORD: Final = """
     INSERT INTO penstock.migrations (number, name, checksum, breaking)
@@ -76,12 +77,27 @@ def migrate(db: Database, package: str) -> list[str]:
         tx.execute(
             RECORD, number=first.number, name=first.name, checksum=first.checksum, breaking=first.breaking
         )
-        tx.script(first.sql)
+        try:
+            tx.script(first.sql)
+        except Exception as error:
+            if _IN_THE_WAY.search(str(error)) is None:
+                raise
+            raise _unfit(first, error) from error
         return first.name
 
     while (name := db.write(apply_next)) is not None:
         done.append(name)
     return done
+
+
+def _unfit(migration: Migration, error: Exception) -> SchemaMismatch:
+    """Return what to do about tables that are not as the migrations before this one left them."""
+    [said, *_] = str(error).splitlines()
+    return SchemaMismatch(
+        f"migration {migration.name} does not fit the tables ({said}); nothing of it was applied",
+        "if somebody has applied it by hand, note it in the table of migrations with the INSERT that"
+        f" `penstock migrate --print --after {migration.number - 1}` shows; else make way for it",
+    )
 
 
 def check_schema(db: Database, package: str) -> None:

@@ -291,7 +291,7 @@ class SqliteDatabase:
             self._readers.put(connection)
 
     def _connect(self) -> sqlite3.Connection:
-        with translated("connect"):
+        with translated("connect", self._path):
             connection = sqlite3.connect(
                 self._path,
                 timeout=self._timeout,
@@ -329,16 +329,17 @@ _TRANSIENT: Final = ("locked", "busy", "unable to open", "disk I/O", "readonly",
 
 
 @contextmanager
-def translated(operation: str) -> Iterator[None]:
+def translated(operation: str, file: str = "") -> Iterator[None]:
     """Name the errors that pass by themselves; leave bugs as they are."""
+    where = f" {file}" if file else ""
     try:
         yield
     except sqlite3.OperationalError as error:
         if any(word in str(error) for word in _TRANSIENT):
-            raise StoreUnavailable(f"{operation} ({error})") from error
+            raise StoreUnavailable(f"{operation}{where and f' to{where}'} ({error})") from error
         raise
     except sqlite3.DatabaseError as error:
         # Of its own class when the file is damaged or none of SQLite's: waiting will not help.
         if type(error) is sqlite3.DatabaseError:
-            raise StoreError(f"cannot {operation}: {error}") from error
+            raise StoreError(f"cannot {operation}{where and f' to{where}'}: {error}") from error
         raise

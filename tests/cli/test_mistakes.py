@@ -1,0 +1,166 @@
+"""Mistakes that people make: one exit code for each kind, and a sentence that helps."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from penstock.domain.ulid import parse
+from tests.cli.conftest import Run, RunJson
+
+# what was typed wrong, what is said; all of it is wrong whatever the store holds
+WRONG = [
+    (["enqueue", "hello", "{'a': 1}"], "put it in single quotes"),
+    (["enqueue", "hello", "1", "--sequence", "-1"], "sequence: write a whole number from 0"),
+    (["enqueue", "hello", "1", "--sequence", "abc"], "'abc' is not a valid integer"),
+    (["enqueue", "hello", "1", "--group", "o\udcff"], "group"),
+    (["enqueue", "no lane", "1"], "lane: 'no lane' is not a lane"),
+    (["jobs", "list", "--group", "o\udcff"], "group: holds a lone surrogate"),
+    (["jobs", "list", "lnae:hello"], "did you mean lane?"),
+    (["jobs", "list", "--after", "x"], "no place to go on from"),
+    (["lanes", "set", "hello", "rat=5/s"], "did you mean rate"),
+    (["lanes", "set", "hello", "rate=5"], "rate: "),
+    (["lanes", "set", "hello", "rate=5/s", "rate=6/s"], "rate is set twice"),
+    (["lanes", "set", "hello", "max_payload=99GiB"], "write at most 1GiB"),
+    (["lanes", "set", "hello", 'retry={"frist":"1s"}'], "a curve has no frist"),
+    (
+        ["lanes", "set", "hello", "pool=nope"],
+        'unknown pool "nope"; to make it: penstock pools set nope --create',
+    ),
+    (["lanes", "pause", "hello", "--reason", "r", "--until", "2020-01-01T00:00:00Z"], "is past already"),
+    (["pause-all", "--reason", "r", "--until", "2020-01-01T00:00:00Z"], "is past already"),
+    (["migrate", "--print", "--json"], "leave out --json"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), WRONG, ids=[" ".join(c).encode("ascii", "replace").decode() for c, _ in WRONG]
+)
+def test_what_is_wrong_in_any_case_ends_with_2(ready: Run, command: list[str], words: str) -> None:
+    assert words in ready(*command, code=2).stderr
+
+
+def test_advice_fits_the_mistake(ready: Run) -> None:
+    said = ready("enqueue", "hello", '{"a":1,"a":2}', code=2).stderr
+
+    assert "name each key once" in said
+    assert "single quotes" not in said
+
+
+@pytest.mark.parametrize("command", [["enqueue", "helo", "1"], ["jobs", "list", "--lane", "helo"]])
+def test_a_lane_that_is_not_there_ends_with_3_and_says_where_to_look(ready: Run, command: list[str]) -> None:
+    said = ready(*command, code=3).stderr
+
+    assert "did you mean hello?" in said
+    assert "penstock lanes list" in said
+
+
+def test_lines_that_are_no_objects_are_told_so(ready: Run) -> None:
+    said = ready("enqueue", "hello", "-", stdin='5\n{"a": "\x01"}\n', code=1).stderr
+
+    assert "line 1: object: is no object" in said
+    assert "Invalid control character at character" in said
+
+
+def test_a_file_that_is_no_database_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.db").write_text("once upon a time " * 100)
+
+    assert "penstock.db: file is not a database" in run("jobs", "list", code=4).stderr
+
+
+def test_a_section_is_written_as_it_is_shown(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("lanes = 1\n")
+
+    assert "write [lanes.NAME]" in ready("check", code=1).stdout
+
+
+def test_help_has_a_short_name(run: Run) -> None:
+    assert run("jobs", "list", "-h").stdout == run("jobs", "list", "--help").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+class TestWithoutRoomForTheAnswer:
+    def full(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        with Path("/dev/full").open("w") as full:
+            return subprocess.run(
+                [sys.executable, "-m", "penstock", *command],
+                input=stdin,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+
+    def test_the_job_is_in_and_its_id_is_told(self, read: RunJson) -> None:
+        done = self.full("enqueue", "hello", "1")
+
+        [job] = read("jobs", "list")["jobs"]
+        assert done.returncode == 5
+        [line] = done.stderr.splitlines()
+        assert f"the job is in: {parse(job['id'])}, but stdout does not take the answer" in line
+
+    def test_a_stream_says_how_far_it_came(self, read: RunJson) -> None:
+        done = self.full("enqueue", "hello", "-", "--json", stdin="{}\n{}\n")
+
+        assert len(read("jobs", "list")["jobs"]) == 2
+        assert done.returncode == 5
+        assert "stopped after line 2" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_a_list_is_no_traceback(self, ready: Run) -> None:
+        ready("enqueue", "hello", "1")
+        done = self.full("jobs", "list")
+
+        assert done.returncode == 5
+        assert "No space left on device" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_tables_that_have_a_migration_already_are_told_by_name(ready: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "penstock.db")) as db, db:
+        db.execute("DELETE FROM penstock_migrations WHERE number >= 9")
+
+    said = ready("migrate", code=4).stderr
+
+    assert "migration 0009_operations does not fit the tables" in said
+    assert "penstock migrate --print --after 8" in said
+
+
+def test_a_lane_that_was_disabled_stays_so_unless_the_file_says_otherwise(
+    ready: Run, read: RunJson, tmp_path: Path
+) -> None:
+    (tmp_path / "lanes.toml").write_text("[lanes.hello]\nbatch_size = 7\n")
+    ready("lanes", "set", "hello", "enabled=false")
+
+    ready("lanes", "apply", "lanes.toml")
+    assert read("lanes", "show", "hello")["settings"]["enabled"] is False
+    assert json.loads(ready("lanes", "diff", "lanes.toml", "--json").stdout)["changes"][0]["action"] == "none"
+
+    (tmp_path / "lanes.toml").write_text("[lanes.hello]\nbatch_size = 7\nenabled = true\n")
+    ready("lanes", "diff", "lanes.toml", code=1)
+    ready("lanes", "apply", "lanes.toml")
+    assert read("lanes", "show", "hello")["settings"]["enabled"] is True
+
+
+def test_diff_keeps_1_for_a_difference(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lanes.toml").write_text("[lanes.hello]\n")
+
+    run("lanes", "diff", "lanes.toml", code=4)
+    (tmp_path / "penstock.db").touch()
+    run("lanes", "diff", "lanes.toml", code=4)
+    run("dev", "--once")
+    run("lanes", "diff", "lanes.toml", code=0)
+    (tmp_path / "lanes.toml").write_text("[pools.web]\nrat = 1\n")
+    run("lanes", "diff", "lanes.toml", code=2)
+    (tmp_path / "lanes.toml").write_text("port = 7071\n")
+    run("lanes", "diff", "lanes.toml", code=2)
+
+
+def test_a_target_that_its_sink_cannot_call_is_warned_of(ready: Run) -> None:
+    result = ready("lanes", "set", "hello", "sink=http", "target=ftp://example.com/x")
+
+    assert "lanes.hello.target: is no http:// or https:// address" in result.stderr
