@@ -70,7 +70,6 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         "groups blocked",
         "pools list",
         "top --once",
-        "check",
         "init elsewhere",
         "completion bash",
     ],

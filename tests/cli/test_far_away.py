@@ -1,0 +1,102 @@
+"""Commands say the same of a node far away (`--url`) as of its database."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from penstock import Client
+from penstock.cli.main import main
+from penstock.domain.lanes import lane
+from penstock.domain.outcomes import Dead
+from penstock.domain.pools import pool
+from penstock.ports.store import Ask
+from penstock.stores.connect import connect
+from tests.api.node import served
+
+LOOKS = [
+    "jobs list",
+    'jobs list "state:dead error:gone"',
+    "jobs list --due",
+    "jobs show DEAD",
+    "jobs timeline DEAD",
+    "jobs watch DEAD",
+    "groups list",
+    "groups blocked",
+    "lanes list",
+    "lanes show orders",
+    "pools list",
+    "pools show web",
+    "dead list",
+    "dead show CAUSE",
+    "history",
+    "audit",
+    "audit --lane orders",
+    "operations list",
+    "targets list",
+    'replay "error:gone" --reason fixed --dry-run',
+    'bulk skip "state:dead" --reason old --dry-run',
+]
+
+
+class Place(NamedTuple):
+    """One store, and the two ways to it."""
+
+    store: str
+    url: str
+    words: Mapping[str, str]
+
+    def json(self, line: str, *, far: bool) -> Any:  # noqa: ANN401
+        for word, own in self.words.items():
+            line = line.replace(word, own)
+        where = ["--url", self.url] if far else ["--store", self.store]
+        result = CliRunner().invoke(main, [*shlex.split(line), "--json", *where])
+        assert result.exit_code == 0, result.output
+        return [json.loads(each) for each in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A store with a dead job, one that waits for it, a pool, and an operation that has not begun."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('far')}/penstock.db"
+    store = connect(url)
+    store.migrate()
+    store.put_pool(pool("web", rate="5/s"), actor="ann")
+    store.put_lane(lane("orders", mode="block_on_error", pool="web"), actor="ann")
+    with Client(store, actor="api") as client:
+        ids = [client.enqueue("orders", {"n": n}, group="acme", key=f"k{n}").id for n in range(2)]
+        claim = store.claim_groups(Ask(lane="orders", node=1))
+        assert claim is not None
+        store.settle(claim, {claim.jobs[0].job.arrival: Dead("permanent", "gone 17")})
+        store.pause_lane("orders", paused=True, actor="ann", reason="lunch")
+        client.start("skip", "error:nothing-like-it", reason="a test")
+        with served(client) as http:
+            http.node.start()
+            cause = Place(url, "", {}).json("dead list", far=False)[0]["causes"][0]["fingerprint"]
+            yield Place(url, http.node.url, {"DEAD": ids[0], "CAUSE": cause})
+
+
+@pytest.mark.parametrize("line", LOOKS)
+def test_a_look_shows_the_same_from_afar(place: Place, line: str) -> None:
+    assert place.json(line, far=True) == place.json(line, far=False)
+
+
+def test_what_is_done_from_afar_is_done(place: Place) -> None:
+    [made] = place.json("enqueue orders 1 --group far --at +1h", far=True)
+    [held] = place.json(f"jobs hold {made['id']} --reason wait", far=True)
+    assert held["results"][0]["state"] == "held"
+    [shown] = place.json(f"jobs show {made['id']}", far=False)
+    assert (shown["state"], shown["group"]) == ("held", "far")
+    place.json("lanes set orders batch_size=7", far=True)
+    [orders] = place.json("lanes show orders", far=False)
+    assert orders["settings"]["batch_size"] == 7
+
+
+def test_a_node_that_does_not_answer_is_unreachable() -> None:
+    result = CliRunner().invoke(main, ["jobs", "list", "--url", "http://127.0.0.1:1"])
+
+    assert result.exit_code == 4
+    assert "127.0.0.1:1" in result.stderr
