@@ -64,7 +64,7 @@ from penstock.scheduler.standby import RedisLease
 from penstock.scheduler.threads import Threads
 from penstock.sinks.open import make_open
 from penstock.sources.embedded import RungQueue
-from penstock.stores.connect import connect, file_of
+from penstock.stores.connect import connect, file_of, open_queues
 from penstock.stores.health import worries
 from penstock.tokens import Tokens
 from penstock.ui.figures import Figures
@@ -225,6 +225,7 @@ class App:
             executor=executor,
             clock=self.clock,
             queue=queue,
+            open_queues=open_queues,
             secrets=store,
             allow_networks=networks if isinstance(networks, tuple) else (),
             own_listeners=[sock.getsockname()[:2]],

@@ -39,7 +39,7 @@ from penstock.scheduler.board import Board
 from penstock.scheduler.ground import Ground
 from penstock.sources.embedded import EmbeddedSource, embedded_source
 from penstock.sources.posted import PostedSource
-from penstock.stores.connect import connect
+from penstock.stores.connect import connect, open_queues
 
 THREADS: Final = 4
 EMBEDDED: Final = "embedded"
@@ -86,8 +86,10 @@ def make_routing(
             executor=ground.executor,
             clock=ground.clock,
             queue=ground.store,
+            open_queues=open_queues,
         )
-        embedded = (name if options is None else options.get("kind")) == EMBEDDED
+        kind = name if options is None else options.get("kind")
+        embedded = kind == EMBEDDED and not (options or {}).get("url")
         opened.append(embedded_source(options or {}, supplies) if embedded else LateSource(options, supplies))
     networks = settings["http.allow_networks"]
     mediator = Mediator(

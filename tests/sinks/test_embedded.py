@@ -2,19 +2,26 @@
 
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from penstock.domain.bodies import Writer
 from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected
 from penstock.domain.ulid import Ulids
-from penstock.errors import StoreUnavailable
+from penstock.errors import InvalidSetting, StoreUnavailable
+from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.queue import Message
 from penstock.ports.sink import RUNNING, UNKNOWN, Envelope, Probed
-from penstock.sinks.embedded import EmbeddedSink
+from penstock.ports.source import Supplies as SourceSupplies
+from penstock.sinks.embedded import EmbeddedSink, open_embedded
+from penstock.sources.embedded import open_embedded as open_source
+from penstock.stores.connect import open_queues
 from penstock.stores.memory import MemoryStore
+from tests.sinks.opening import supplies
 
 MINUTE = timedelta(minutes=1)
 WRITER = Writer(format="pointer", kind="embedded", endpoint="http://node/process")
@@ -111,3 +118,42 @@ async def test_a_store_that_is_gone_leaves_the_fate_open(executor: ThreadExecuto
 
 def test_a_message_names_its_send() -> None:
     assert Message("body", None, envelope(1).dedup).dedup == "01JOB1:1"
+
+
+async def test_queues_may_have_a_file_of_their_own(
+    store: MemoryStore, executor: ThreadExecutor, tmp_path: Path
+) -> None:
+    """The sink fills it, the source empties it, the store knows of neither; closing gives the file up."""
+    url = f"sqlite:///{tmp_path / 'queues.db'}"
+    ours = replace(supplies(executor), queue=store, open_queues=open_queues)
+    theirs = SourceSupplies(
+        name="own",
+        queues=lambda: ["orders"],
+        executor=executor,
+        clock=SystemClock(),
+        queue=store,
+        open_queues=open_queues,
+    )
+    sink = await open_embedded({"kind": "embedded", "url": url}, ours)
+    source = await open_source({"kind": "embedded", "url": url, "visibility": "5s"}, theirs)
+    sent = [envelope(1, group="g", mode="block_on_error"), envelope(2, group="g", mode="block_on_error")]
+    receipts = [*await sink.send(sent), *await sink.send(sent[:1])]
+    assert [type(receipt) for receipt in receipts] == [Accepted, Accepted, Duplicate]
+    assert await sink.probe(sent[:1]) == [Probed(RUNNING)]
+
+    for number in (1, 2):
+        [message] = await source.receive(10)
+        assert f'"id":"01JOB{number}"' in message.body
+        await source.ack([message])
+
+    assert await sink.probe(sent[:1]) == [Probed(UNKNOWN)]
+    assert store.receive("orders", 10, visibility=MINUTE) == []
+    for end in (sink, source):
+        await end.close()
+        await end.close()
+
+
+async def test_queues_of_their_own_are_a_sqlite_file(executor: ThreadExecutor) -> None:
+    ours = replace(supplies(executor), open_queues=open_queues)
+    with pytest.raises(InvalidSetting, match=r"write sqlite:///queues\.db"):
+        await open_embedded({"url": "postgresql://nowhere/x"}, ours)

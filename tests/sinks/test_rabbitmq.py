@@ -18,7 +18,7 @@ from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.rabbitmq import open_rabbitmq
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import RabbitMq
-from tests.sinks.line import Came, Trouble, line
+from tests.sinks.line import PATIENCE_S, Came, Trouble, line
 from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network
 from tests.sinks.opening import complaint, opened, supplies
 
@@ -199,13 +199,13 @@ async def test_a_node_loses_nothing_through_cuts_a_crash_and_a_full_queue(
         return meanwhile(executor.run(bed.server.restart))
 
     bed.queue += "-short"
-    await bed.declare(**{"x-max-length": 30, "x-overflow": "reject-publish"})
+    await bed.declare(**{"x-max-length": 70, "x-overflow": "reject-publish"})  # it is full after the crash
     async with opened(bed.open(queue=bed.queue)) as sink:
         troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net), crash()]
         async with line(tmp_path, sink, dict(zip((2, 4, 6, 8), troubles, strict=True))) as ours:
             async with asyncio.TaskGroup() as tasks:
                 carrying = tasks.create_task(ours.carry(groups=8, per_group=12))
-                await ours.engine.until(lambda: carrying.done() or bool(ours.tried["deferred"]))
+                await ours.engine.until(lambda: bool(ours.tried["deferred"]), seconds=PATIENCE_S)
                 while not carrying.done():
                     await bed.everything()
                     await asyncio.wait({carrying}, timeout=0.1)

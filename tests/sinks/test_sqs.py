@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import boto3
 import pytest
 
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
-from penstock.domain.states import Reason
+from penstock.domain.states import JobState, Reason
 from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable
+from penstock.ports.store import Ask
 from penstock.sinks.sqs import group_id, open_sqs
 from penstock.sinks.waves import PAUSE
 from penstock.testing.receiver import Answer, Request, receiver
@@ -202,6 +204,41 @@ async def test_a_retry_is_delivered_and_a_re_send_after_a_crash_is_not(fifo: Bed
     assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{first.id}:1", f"{first.id}:2"]
 
 
+async def test_a_retry_of_a_node_is_delivered_though_sqs_remembers_the_job(
+    fifo: Bed, tmp_path: Path, executor: ThreadExecutor
+) -> None:
+    """The executor fails; the next attempt comes well within the five minutes in which SQS dedups."""
+    settings = {"complete_on": "reported", "retry": ["0s", "1s"]}
+    async with opened(fifo.open(queue=fifo.queue)) as sink, line(tmp_path, sink, {}, **settings) as ours:
+        [job] = ours.engine.enqueue({"group": "g", "payload": 1})
+        async with ours.engine.node():
+            await ours.engine.ended(job, state=JobState.DISPATCHED)
+            await executor.run(lambda: ours.engine.client.report(job, 1, "failed", error="no stock"))
+            came = await fifo.messages(2)
+
+    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{job}:1", f"{job}:2"]
+
+
+async def test_what_a_node_sent_before_it_died_is_sent_again_and_taken_once(
+    fifo: Bed, tmp_path: Path
+) -> None:
+    """Its claim lapses, another node repeats the send under its number, and SQS knows it."""
+    async with opened(fifo.open(queue=fifo.queue)) as sink, line(tmp_path, sink, {}) as ours:
+        [job] = ours.engine.enqueue({"group": "g", "payload": 1})
+        dying = Ask(lane="orders", node=99, lease=timedelta(milliseconds=1))
+        claim = ours.engine.store.claim_groups(dying)
+        assert claim is not None
+        number = claim.jobs[0].job.current_send
+        sent = Envelope(job, number, "orders", 1, "1", group="g", mode="block_on_error", format="payload")
+        assert [type(receipt) for receipt in await sink.send([sent])] == [Accepted]
+        async with ours.engine.node(recover_every=timedelta(milliseconds=100)):
+            await ours.engine.ended(job)
+        came = await fifo.more()
+
+        assert [row.outcome for row in ours.engine.store.timeline(job).attempts] == ["lapsed"]
+    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{job}:1"]
+
+
 async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(standard: Bed) -> None:
     good = [envelope(n, group=None, payload='"' + "x" * 100_000 + '"') for n in range(6)]
     large = envelope(7, group=None, payload='"' + "ü" * 131_072 + '"')
@@ -243,7 +280,9 @@ THROTTLED = (
 ) + SLOW_DOWN
 
 
-@pytest.mark.parametrize("fifo", [False, True], ids=["standard", "fifo"])
+@pytest.mark.parametrize(
+    "fifo", [pytest.param(False, marks=pytest.mark.soak), True], ids=["standard", "fifo"]
+)
 async def test_a_node_loses_nothing_through_cuts_a_restart_and_throttling(
     executor: ThreadExecutor,
     tmp_path: Path,

@@ -1,6 +1,6 @@
 """The embedded broker: queues in the store itself, for those who have no other. A part of `Store`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -49,3 +49,14 @@ class Queue(Protocol):
 
     def queued(self, queue: str, dedups: Sequence[str]) -> frozenset[str]:
         """Return which of these dedup names are still in the queue."""
+
+
+class QueueFile(Queue, Protocol):
+    """Queues in a file of their own, apart from any store."""
+
+    def close(self) -> None:
+        """Give the file up."""
+
+
+OpenQueues = Callable[[str], QueueFile]
+"""Opens the queues in the file of a URL, made on first use; raises InvalidSetting."""

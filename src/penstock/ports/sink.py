@@ -17,7 +17,7 @@ from penstock.domain.outcomes import Receipt
 from penstock.errors import PenstockError
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
-from penstock.ports.queue import Queue
+from penstock.ports.queue import OpenQueues, Queue
 from penstock.ports.secrets import Secrets
 
 __all__ = [
@@ -85,13 +85,15 @@ class Supplies:
 
     `allow_networks` and `own_listeners` (host and port each) are for whoever connects to targets: addresses
     that are allowed although they are not global, and those that never are. Pointers lead to `endpoint` and
-    carry what `sign` returns. `stream` is where a console writes.
+    carry what `sign` returns. `stream` is where a console writes. `open_queues` opens embedded queues that
+    are not the store's.
     """
 
     executor: Executor
     clock: Clock
     stream: TextIO
     queue: Queue | None = None
+    open_queues: OpenQueues | None = None
     secrets: Secrets | None = None
     allow_networks: Sequence[str] = ()
     own_listeners: Collection[tuple[str, int]] = ()

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from penstock.errors import PenstockError
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
-from penstock.ports.queue import Queue
+from penstock.ports.queue import OpenQueues, Queue
 from penstock.ports.sink import Options
 
 __all__ = ["Incoming", "OpenKind", "Options", "Source", "SourceUnavailable", "Supplies"]
@@ -85,6 +85,7 @@ class Supplies:
     executor: Executor
     clock: Clock
     queue: Queue | None = None
+    open_queues: OpenQueues | None = None
 
 
 OpenKind = Callable[[Options, Supplies], Awaitable[Source]]

@@ -1,4 +1,4 @@
-"""Sink `embedded`: the broker inside the store, for those who run no other.
+"""Sink `embedded`: the broker inside the store, or in a SQLite file of its own, for those who run no other.
 
 A message is deleted when the router has done with it. So one that is still queued has been taken over and
 waits or is at work: a probe calls that *running*, which means "do not repeat it". One that is gone was done
@@ -7,13 +7,13 @@ with, or never arrived: nobody here knows which.
 
 from collections.abc import Mapping, Sequence
 
-from penstock.brokers.options import known_only
+from penstock.brokers.options import known_only, text
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected
 from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
-from penstock.ports.queue import Message, Queue
+from penstock.ports.queue import Message, Queue, QueueFile
 from penstock.ports.sink import RUNNING, UNKNOWN, Options, Probed, Supplies
 
 
@@ -28,8 +28,11 @@ class EmbeddedSink:
     format = "pointer"
     complete_on = "reported"
 
-    def __init__(self, queue: Queue, *, writer: Writer, executor: Executor) -> None:
+    def __init__(
+        self, queue: Queue, *, writer: Writer, executor: Executor, own: QueueFile | None = None
+    ) -> None:
         self._queue = queue
+        self._own = own
         self._writer = writer
         self._executor = executor
 
@@ -62,7 +65,10 @@ class EmbeddedSink:
         return [Probed(RUNNING if (_queue(e), e.dedup) in found else UNKNOWN) for e in sends]
 
     async def close(self) -> None:
-        """The store is not ours to close."""
+        """Close a file of our own; the store is not ours to close."""
+        own, self._own = self._own, None
+        if own is not None:
+            await self._executor.run(own.close)
 
     def _queued(self, wanted: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
         return {
@@ -75,9 +81,13 @@ def _queue(envelope: Envelope) -> str:
 
 
 async def open_embedded(options: Options, supplies: Supplies) -> EmbeddedSink:
-    """Open the store's own queues; `visibility` is for whoever receives from them."""
-    known_only(options, "visibility")
+    """Open the store's own queues, or those of the file `url`; `visibility` is for whoever receives."""
+    known_only(options, "url", "visibility")
+    writer = supplies.writer("embedded", format=EmbeddedSink.format)
+    url, open_queues = text(options, "url"), supplies.open_queues
+    if url is not None and open_queues is not None:
+        own = await supplies.executor.run(lambda: open_queues(url))
+        return EmbeddedSink(own, writer=writer, executor=supplies.executor, own=own)
     if supplies.queue is None:
         raise InvalidSetting("kind", "this process has no store with queues: use another sink")
-    writer = supplies.writer("embedded", format=EmbeddedSink.format)
     return EmbeddedSink(supplies.queue, writer=writer, executor=supplies.executor)

@@ -16,7 +16,7 @@ from penstock.domain.names import near
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
-from penstock.ports.queue import Queue
+from penstock.ports.queue import OpenQueues, Queue
 from penstock.ports.secrets import Secrets
 from penstock.ports.sink import OpenKind, OpenSink, Options, Sink, SinkUnavailable, Supplies
 
@@ -43,6 +43,7 @@ def make_open(
     executor: Executor,
     clock: Clock,
     queue: Queue | None = None,
+    open_queues: OpenQueues | None = None,
     secrets: Secrets | None = None,
     allow_networks: Sequence[str] = (),
     own_listeners: Collection[tuple[str, int]] = (),
@@ -60,6 +61,7 @@ def make_open(
         clock=clock,
         stream=stream or sys.stdout,
         queue=queue,
+        open_queues=open_queues,
         secrets=secrets,
         allow_networks=allow_networks,
         own_listeners=own_listeners,

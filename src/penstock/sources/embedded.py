@@ -1,4 +1,4 @@
-"""Source `embedded`: the queues of the store itself.
+"""Source `embedded`: the queues of the store itself, or of a SQLite file of their own.
 
 They are looked at in turn, each time another one first. While they are empty the looks become rarer, up to
 two a second; a bell (`ring`) ends the wait for those who know that something was just put in.
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final, cast
 
-from penstock.brokers.options import VISIBILITY, visibility
+from penstock.brokers.options import VISIBILITY, text, visibility
 from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
-from penstock.ports.queue import Delivery, Message, Queue
+from penstock.ports.queue import Delivery, Message, Queue, QueueFile
 from penstock.ports.source import Incoming, Options, Supplies
 
 SHORTEST_S: Final = 0.02
@@ -31,7 +31,9 @@ class EmbeddedSource:
         executor: Executor,
         name: str = "embedded",
         visibility: timedelta = VISIBILITY,
+        own: QueueFile | None = None,
     ) -> None:
+        self._own = own
         self.name = name
         self.visibility = visibility
         self._queue = queue
@@ -82,7 +84,10 @@ class EmbeddedSource:
         await self._executor.run(move)
 
     async def close(self) -> None:
-        """The store is not ours to close."""
+        """Close a file of our own; the store is not ours to close."""
+        own, self._own = self._own, None
+        if own is not None:
+            await self._executor.run(own.close)
 
     def _in_turn(self) -> Sequence[str]:
         queues = list(self._queues())
@@ -138,19 +143,25 @@ def _deliveries(messages: Sequence[Incoming]) -> list[Delivery]:
 
 
 async def open_embedded(options: Options, supplies: Supplies) -> EmbeddedSource:
-    """Open the store's own queues."""
-    return embedded_source(options, supplies)
+    """Open the store's own queues, or those of the file `url`."""
+    url, open_queues = text(options, "url"), supplies.open_queues
+    if url is None or open_queues is None:
+        return embedded_source(options, supplies)
+    own = await supplies.executor.run(lambda: open_queues(url))
+    return embedded_source(options, supplies, own=own)
 
 
-def embedded_source(options: Options, supplies: Supplies) -> EmbeddedSource:
-    """Return a source on the store's own queues; `visibility` is the only option."""
+def embedded_source(options: Options, supplies: Supplies, *, own: QueueFile | None = None) -> EmbeddedSource:
+    """Return a source on the store's own queues, or on those of a file, which it closes."""
     for name in options:
-        if name not in {"kind", "visibility"}:
-            raise InvalidSetting(name, "the store's own queues have no such option: there is visibility")
-    if supplies.queue is None:
+        if name not in {"kind", "url", "visibility"}:
+            raise InvalidSetting(name, "embedded queues have no such option: there are url and visibility")
+    queue = own if own is not None else supplies.queue
+    if queue is None:
         raise InvalidSetting("kind", "this process has no store with queues: use another source")
     return EmbeddedSource(
-        supplies.queue,
+        queue,
+        own=own,
         queues=supplies.queues,
         executor=supplies.executor,
         name=supplies.name,

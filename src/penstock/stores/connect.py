@@ -44,6 +44,15 @@ def is_api(url: str) -> bool:
     return urlsplit(url).scheme in {"http", "https"}
 
 
+def open_queues(url: str) -> Store:
+    """Return queues in a SQLite file of their own, made on first use: a store of which only they are used."""
+    if package_of(url) != _SQLITE:
+        raise InvalidSetting("url", "queues of their own are a SQLite file: write sqlite:///queues.db")
+    store = connect(url)
+    store.migrate()
+    return store
+
+
 def package_of(url: str) -> str:
     """Return the package of the URL's dialect, where its migrations are, or raise InvalidSetting."""
     # What is shown of a URL that is not understood is its scheme: the rest may hold a password.
