@@ -53,24 +53,31 @@ class Bed:
         self.executor = executor
         self.queues = [self.pattern.format(f"q{next(NAMES)}") for _ in range(2)]
         self.ids = count(1)
+        self.sink: Sink | None = None
 
     @property
     def supplies(self) -> Supplies:
         return Supplies(name="suite", queues=lambda: self.queues, executor=self.executor, clock=SystemClock())
 
-    async def fill(self, sink: Awaitable[Sink], queue: str, bodies: Sequence[str]) -> None:
+    async def open_sink(self) -> Sink:
+        """Return the sink that fills the queues, past the network."""
+        raise NotImplementedError
+
+    async def put(self, queue: str, bodies: Sequence[str]) -> None:
         """Send bodies as they are, each as a job of the group that it names."""
-        opened = await sink
-        for body in bodies:
-            group = group_in(body)
-            mode = "immediate" if group is None else "block_on_error"
-            envelope = Envelope(
-                f"01SOURCE{next(self.ids):018}", 1, "suite", 1, body,
-                queue=queue, format="payload", group=group, mode=mode,
-            )  # fmt: skip
-            [receipt] = await opened.send([envelope])
-            assert type(receipt).__name__ == "Accepted", receipt
-        await opened.close()
+        if self.sink is None:
+            self.sink = await self.open_sink()
+        sent = [self.envelope(queue, body) for body in bodies]
+        for begin in range(0, len(sent), self.sink.max_batch):
+            receipts = await self.sink.send(sent[begin : begin + self.sink.max_batch])
+            assert {type(receipt).__name__ for receipt in receipts} == {"Accepted"}, receipts
+
+    def envelope(self, queue: str, body: str) -> Envelope:
+        group = group_in(body)
+        return Envelope(
+            f"01SOURCE{next(self.ids):018}", 1, "suite", 1, body, queue=queue, format="payload",
+            group=group, mode="immediate" if group is None else "block_on_error",
+        )  # fmt: skip
 
     async def ready(self) -> None:
         """Make the queues, where somebody has to."""
@@ -84,6 +91,8 @@ class Bed:
 
     async def close(self) -> None:
         """Let go of connections."""
+        if self.sink is not None:
+            await self.sink.close()
 
 
 class EmbeddedBed(Bed):
@@ -166,9 +175,9 @@ class SqsBed(Bed):
         given: Options = self.keys | {"url": f"http://127.0.0.1:{self.net.port}", "visibility": "3s"} | more
         return await open_sqs(given, self.supplies)
 
-    async def put(self, queue: str, bodies: Sequence[str]) -> None:
+    async def open_sink(self) -> Sink:
         given: Options = self.keys | {"url": self.server.url}
-        await self.fill(sqs.open_sqs(given, supplies(self.executor)), queue, bodies)
+        return await sqs.open_sqs(given, supplies(self.executor))
 
     async def left(self, queue: str) -> int:
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
@@ -193,8 +202,8 @@ class RedisBed(Bed):
         given = {"url": f"redis://127.0.0.1:{self.net.port}/0", "visibility": "3s"} | more
         return await open_redis(given, self.supplies)
 
-    async def put(self, queue: str, bodies: Sequence[str]) -> None:
-        await self.fill(redis.open_redis({"url": self.server.url}, supplies(self.executor)), queue, bodies)
+    async def open_sink(self) -> Sink:
+        return await redis.open_redis({"url": self.server.url}, supplies(self.executor))
 
     async def left(self, queue: str) -> int:
         return int(await self.client.xlen(queue))
@@ -203,6 +212,7 @@ class RedisBed(Bed):
         return [fields[b"body"].decode() for _, fields in await self.client.xrange(f"{queue}/dead")]
 
     async def close(self) -> None:
+        await super().close()
         await self.client.aclose()
 
 
@@ -223,10 +233,8 @@ class RabbitBed(Bed):
         url = f"amqp://guest:guest@127.0.0.1:{self.net.port}/"
         return await open_rabbitmq({"url": url, "visibility": "3s"} | more, self.supplies)
 
-    async def put(self, queue: str, bodies: Sequence[str]) -> None:
-        await self.fill(
-            rabbitmq.open_rabbitmq({"url": self.server.url}, supplies(self.executor)), queue, bodies
-        )
+    async def open_sink(self) -> Sink:
+        return await rabbitmq.open_rabbitmq({"url": self.server.url}, supplies(self.executor))
 
     async def left(self, queue: str) -> int:
         """What is out comes back when its receiver is closed, which the suite does first."""
@@ -271,10 +279,8 @@ class ActiveBed(Bed):
         given = {"url": f"stomp://127.0.0.1:{self.net.port}", "visibility": "3s"} | more
         return await open_activemq(given, self.supplies)
 
-    async def put(self, queue: str, bodies: Sequence[str]) -> None:
-        await self.fill(
-            activemq.open_activemq({"url": self.server.url}, supplies(self.executor)), queue, bodies
-        )
+    async def open_sink(self) -> Sink:
+        return await activemq.open_activemq({"url": self.server.url}, supplies(self.executor))
 
     async def browse(self, queue: str) -> list[str]:
         loop = asyncio.get_running_loop()

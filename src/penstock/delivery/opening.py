@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, str]] = {
     "redis": "penstock.sources.redis:open_redis",
     "sqs": "penstock.sources.sqs:open_sqs",
 }
-UNOPENED: Final = timedelta(seconds=30)
+UNOPENED: Final = timedelta(seconds=3)  # short, so that nobody finds out late how short it really is
 IDLE_S: Final = 0.5
 
 

@@ -198,7 +198,10 @@ class ActiveMqSource:
         """Say goodbye; ActiveMQ puts back what is not acknowledged."""
         if self._session is not None and not self._session.lost:
             with suppress(*FAILED, RuntimeError):
-                await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.disconnect)
+                async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+                    await asyncio.get_running_loop().run_in_executor(
+                        self._thread, self._connection.disconnect
+                    )
         self._drop()
         self._thread.shutdown(wait=False, cancel_futures=True)
 

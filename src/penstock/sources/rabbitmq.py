@@ -143,7 +143,9 @@ class RabbitMqSource:
         self._shelf.lose(lambda _: True)
         if connection is not None:
             with suppress(*LOST):
-                await connection.close()
+                async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+                    with uncancelled():
+                        await connection.close()
 
     # -- connecting
     async def _open(self) -> None:

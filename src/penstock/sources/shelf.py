@@ -138,6 +138,8 @@ class Shelf:
         for kept in self:
             if which(kept):
                 self._remove(kept)
+        self._ready = [entry for entry in self._ready if not entry[2].gone]
+        heapq.heapify(self._ready)
 
     def _remove(self, kept: Kept) -> None:
         kept.gone = True
