@@ -123,6 +123,14 @@ def test_an_enqueue_object_keeps_the_text_of_its_payload() -> None:
         ('{"a":1 "b":2}', "object: is not JSON: Expecting ',' or '}' at character 7"),
         ('{"a":1} x', "object: is not JSON: Extra data at character 8"),
         ('{"a":1,"a":2}', "a: stands twice in one object"),
+        (
+            '{"headers":{"A":"1","A":"2"}}',
+            "headers: the key 'A' stands twice in one object: name each key once",
+        ),
+        (
+            '{"event":{"id":"1","id":"2"}}',
+            "event: the key 'id' stands twice in one object: name each key once",
+        ),
         ('{"a":' + "[" * 100_000, "object: is nested too deeply"),
         ('{"a":' + "1" * 5000 + "}", None),
     ],

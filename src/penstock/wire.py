@@ -17,7 +17,7 @@ from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_credentials
 from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
-from penstock.domain.payloads import Json
+from penstock.domain.payloads import BadPayload, Json, no_duplicates
 from penstock.domain.pools import Pool
 from penstock.domain.states import Verb
 from penstock.errors import InvalidJob, PenstockError
@@ -30,6 +30,10 @@ _NEXT: Final = re.compile(r"[ \t\r\n]*([,}])")
 _REST: Final = re.compile(r"[ \t\r\n]*")
 _BREAKS: Final = str.maketrans("\r\n", "  ")
 _DECODER: Final = json.JSONDecoder()
+# Of these two nobody else sees the text: a name that stands twice would lose its first value. The text of a
+# payload is looked at later, as a whole.
+_KEPT: Final = ("headers", "event")
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=no_duplicates)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -105,7 +109,10 @@ def _member(text: str, at: int) -> tuple[str, Any, int]:
     name, begin = match[1], match.end()
     if "\\" in name:
         name = _DECODER.decode(f'"{name}"')
-    value, end = _DECODER.raw_decode(text, begin)
+    try:
+        value, end = (_STRICT if name in _KEPT else _DECODER).raw_decode(text, begin)
+    except BadPayload as error:
+        raise InvalidJob(name, str(error)) from None
     return name, Json(text[begin:end]) if name == "payload" and value is not None else value, end
 
 

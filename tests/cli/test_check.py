@@ -169,3 +169,10 @@ def test_a_lane_of_a_named_http_connection_needs_a_url_too(ready: Run, tmp_path:
     )
 
     assert "error: lanes.web.target: 'orders' is no URL to call" in ready("check", code=1).stdout
+
+
+def test_missing_keys_are_a_warning(ready: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "penstock.db")) as db, db:
+        db.execute("DELETE FROM penstock_secrets")
+
+    assert "warning: keys: those that nodes share are missing" in ready("check").stdout

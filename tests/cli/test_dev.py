@@ -1,5 +1,6 @@
 """`penstock dev` as a user starts it."""
 
+import fcntl
 import json
 import shlex
 import signal
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from penstock import Client
@@ -120,3 +122,20 @@ def test_the_demonstration_flows_within_seconds(tmp_path: Path) -> None:
 
     assert {"orders", "sms"} <= done.keys()
     assert process.returncode == 0
+
+
+def test_a_second_one_on_the_same_file_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "p.db-dev").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused = CliRunner().invoke(main, ["dev", "--store", f"sqlite:///{tmp_path}/p.db", "--port", "0"])
+
+    assert refused.exit_code == 1
+    assert "another penstock dev works on" in refused.output
+    assert not (tmp_path / "p.db").exists()
+
+
+def test_the_next_commands_are_called_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/penstock", "dev"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "\n  .venv/bin/penstock jobs list" in run("--store", f"sqlite:///{tmp_path}/p.db")

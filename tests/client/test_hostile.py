@@ -47,6 +47,7 @@ TABLE: list[tuple[str, dict[str, Any], str, str]] = [
     ("keys that become equal", {"payload": {1: "a", "1": "b"}}, "payload", "is not text"),
     ("too large", {"payload": "x" * 1024}, "payload", "more than the lane's max_payload of 1KiB"),
     ("too large in UTF-8", {"payload": "💧" * 300}, "payload", "more than the lane's max_payload"),
+    ("header in two cases", {"headers": {"X-A": "1", "x-a": "2"}}, "headers", "x-a stands twice"),
     ("unknown pool", {"pool": "wbe"}, "pool", 'unknown pool "wbe"; did you mean web?'),
     ("bad pool", {"pool": "no pool"}, "pool", "use 1 to 63 of"),
     ("group too long", {"group": "ü" * 128}, "group", "use at most 255"),

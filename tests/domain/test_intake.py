@@ -274,6 +274,7 @@ class TestWhatIsWrong:
             ("version", True, "write a text"),
             ("headers", [], "write an object of texts"),
             ("headers", {"a": 1}, "write an object of texts"),
+            ("headers", {"X-A": "1", "x-a": "2"}, "x-a stands twice"),
             ("headers", {"": "x"}, "is no header name"),
             ("headers", {"a:b": "x"}, "is no header name"),
             ("headers", {"ü": "x"}, "is no header name"),

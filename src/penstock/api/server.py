@@ -27,7 +27,7 @@ class PortTaken(PenstockError):
     def __init__(self, host: str, port: int) -> None:
         super().__init__(
             f"port {port} of {host} is taken: stop what listens there, or choose another with --port"
-            " (0 picks a free one)"
+            " or PENSTOCK_PORT (0 picks a free one)"
         )
         self.port = port
 

@@ -125,6 +125,8 @@ def _check_lanes(settings: Settings, store: Store, stored: Stored) -> Iterator[s
     for lane in lanes.values():
         if lane["pool"] is not None and lane["pool"] not in pools:
             yield f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
+    if not all(map(store.secrets, ("webhook", "token"))):
+        yield "keys: those that nodes share are missing, so nothing is signed: run penstock migrate once"
     yield from sink_warnings(None, lanes.values(), settings.sinks())
     yield from _unordered(store)
 

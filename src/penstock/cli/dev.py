@@ -1,13 +1,18 @@
 """`penstock dev`: everything in one process, on a store of this machine."""
 
+import fcntl
 import os
 import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from penstock import __version__
-from penstock.cli.errors import reported
+from penstock.cli.errors import Refused, reported
 from penstock.cli.options import config_option, store_option, store_url
 from penstock.cli.serve import overridden
 from penstock.config.declared import declared
@@ -15,16 +20,16 @@ from penstock.config.keys import masked
 from penstock.config.plan import apply
 from penstock.config.settings import Settings, Value, load
 from penstock.domain.lanes import lane
-from penstock.stores.connect import connect
+from penstock.stores.connect import connect, file_of
 
 HERE = ("127.0.0.1", "localhost", "::1")
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 NEXT = """\
 Next, in another terminal:
 
-  penstock enqueue {lane} '{{"n": 1}}'{again}
-  penstock jobs list{again}
-  penstock top{again}
+  {penstock} enqueue {lane} '{{"n": 1}}'{again}
+  {penstock} jobs list{again}
+  {penstock} top{again}
 """
 
 
@@ -46,10 +51,36 @@ def dev(*, url: str | None, config: Path | None, demo: bool, once: bool, **given
         settings = overridden(load(config, os.environ), given)
         again = _again(url, config)
         url = store_url(url, config)
-        lanes = _set_up(url, settings)
-        click.echo(NEXT.format(lane="hello" if "hello" in lanes else lanes[0], again=again))
-        if not once:
-            _serve(url, settings, demo=demo)
+        with _alone(url, once=once):
+            lanes = _set_up(url, settings)
+            first = "hello" if "hello" in lanes else lanes[0]
+            click.echo(NEXT.format(penstock=_penstock(), lane=first, again=again))
+            if not once:
+                _serve(url, settings, demo=demo)
+
+
+@contextmanager
+def _alone(url: str, *, once: bool) -> Iterator[None]:
+    """Refuse a second `dev` on one file: each would take the other's jobs, and the other's demonstration."""
+    file = file_of(url)
+    if once or file is None or not Path(file).absolute().parent.is_dir():
+        yield
+        return
+    with Path(f"{file}-dev").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(
+                f"another penstock dev works on {file}: stop it, or give this one a store of its own,"
+                " --store sqlite:///other.db --port 0"
+            ) from None
+        yield
+
+
+def _penstock() -> str:
+    """Return how to call Penstock: as it was called now, unless it is found by its name."""
+    called = sys.argv[0]
+    return called if Path(called).name == "penstock" and shutil.which("penstock") is None else "penstock"
 
 
 def _set_up(url: str, settings: Settings) -> list[str]:

@@ -5,6 +5,7 @@ short on purpose: this runs for every job of a bulk load.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -264,6 +265,10 @@ def _headers(value: object) -> str:
         isinstance(v, str) for pair in headers.items() for v in pair
     ):
         raise TypeError('write an object of texts, like {"X-Trace": "abc"}')
+    lower = [name.lower() for name in headers]
+    if len(set(lower)) < len(lower):
+        [(twice, _)] = Counter(lower).most_common(1)
+        raise ValueError(f"{twice} stands twice: capitals make no difference, name each header once")
     for header, content in headers.items():
         if not header or any(not "!" <= c <= "~" or c == ":" for c in header):
             raise ValueError(f"{header!r} is no header name: use letters, digits and -")

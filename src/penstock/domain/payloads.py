@@ -172,7 +172,8 @@ def _check_nesting(text: str) -> None:
             raise BadPayload(NESTED)
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object, or raise BadPayload when a key stands twice in it."""
     found = dict(pairs)
     if len(found) < len(pairs):
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
@@ -209,6 +210,6 @@ def encoder_with(
 _QUICK: Final = Encoder().encode
 _written: Final = encoder_with(getattr(encoder, "c_make_encoder", None))
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite
+    object_pairs_hook=no_duplicates, parse_constant=_no_constant, parse_float=_finite
 )
 _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
