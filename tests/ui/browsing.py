@@ -52,9 +52,7 @@ def tab(
     page.set_default_timeout(PATIENCE_MS)
 
     def noted(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not message.location.get("url", "").endswith(
-            "/api/events"
-        ):
+        if message.type in ("error", "warning"):
             heard.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     page.on("console", noted)

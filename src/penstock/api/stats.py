@@ -59,6 +59,11 @@ class Stats:
                 self._until = self._monotonic() + FRESH_S
             return self._kept
 
+    def forget(self) -> None:
+        """Ask anew the next time."""
+        with self._lock:
+            self._kept = ""
+
     def _figures(self) -> dict[str, Any]:
         live = self._live
         try:

@@ -46,7 +46,7 @@ class Figures:
     """What the node knows and what the store said last."""
 
     def __init__(self, stats: Stats, hour: Hour, *, monotonic: Callable[[], float]) -> None:
-        self._stats, self._hour, self._monotonic = stats, hour, monotonic
+        self._stats, self._hour, self.monotonic = stats, hour, monotonic
         self._samples: deque[Sample] = deque(maxlen=SAMPLES)
         self._lock = Lock()
 
@@ -63,6 +63,10 @@ class Figures:
         found["at"] = at
         found["trouble"] = sorted(found["lanes"], key=_trouble)
         return found
+
+    def forget(self) -> None:
+        """Ask the store anew the next time: somebody changed something and wants to see it."""
+        self._stats.forget()
 
     def forecast(self, name: str, lane: Mapping[str, Any], now: datetime) -> Forecast | None:
         """Return when what is due of a lane will be gone, at the last minute's rate; None = nothing is."""
@@ -89,7 +93,7 @@ class Figures:
 
     def waiting(self, lane: str, now: datetime) -> list[tuple[int, int]]:
         """Return how many jobs of a lane waited, over the hour; of all lanes for the empty name."""
-        base = now.timestamp() - self._monotonic()
+        base = now.timestamp() - self.monotonic()
         with self._lock:
             return [
                 (round(base + s.at), s.waiting.get(lane, 0) if lane else sum(s.waiting.values()))
@@ -105,7 +109,7 @@ class Figures:
                     await stop.wait()
 
     def _sample(self, lanes: Sequence[Mapping[str, Any]]) -> None:
-        at = self._monotonic()
+        at = self.monotonic()
         with self._lock:
             if lanes and (not self._samples or at - self._samples[-1].at >= SAMPLE_S - 1):
                 waiting = {lane["lane"]: lane["pending"] for lane in lanes if lane["pending"]}
@@ -114,7 +118,7 @@ class Figures:
     def _drain(self, lane: str) -> float:
         """Return by how many jobs a second the waiting ones became fewer lately; 0 = nobody knows yet."""
         with self._lock:
-            recent = [s for s in self._samples if s.at >= self._monotonic() - DRAIN_S]
+            recent = [s for s in self._samples if s.at >= self.monotonic() - DRAIN_S]
         if len(recent) < 3:
             return 0.0
         first, last = recent[0], recent[-1]

@@ -15,6 +15,7 @@ from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ui.assets import Assets
 from penstock.ui.figures import Figures
+from penstock.ui.kept import Kept
 from penstock.ui.rendering import environment
 from penstock.ui.screens import audit, bulk, dead, groups, history, job, jobs, lanes, nodes, overview, pools
 from penstock.ui.site import AnyRequest, Site
@@ -28,7 +29,8 @@ SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
 def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[HTTPRouteHandler]:
     """Return every page of the dashboard and the files they need."""
     assets = Assets()
-    site = Site(desk, figures, live, health, environment(assets))
+    kept = Kept(desk.client.store, figures.monotonic)
+    site = Site(desk, figures, live, health, environment(assets), kept)
 
     def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
         if "text/html" not in request.headers.get("accept", ""):

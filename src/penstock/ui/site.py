@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from jinja2 import Environment
@@ -23,6 +23,7 @@ from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ports.store import Store
 from penstock.ui.figures import Figures
+from penstock.ui.kept import Kept, Looking
 
 AnyRequest = Request[Any, Any, Any]
 NOTE: Final = "penstock_note"
@@ -49,6 +50,7 @@ class Site:
     live: Live
     health: Health
     templates: Environment
+    kept: Kept
 
     @property
     def client(self) -> Client:
@@ -59,6 +61,16 @@ class Site:
     def store(self) -> Store:
         """The store behind the client."""
         return self.desk.client.store
+
+    @property
+    def look(self) -> Store:
+        """The same store for looking at, with what changes seldom at most a second old."""
+        return cast("Store", Looking(self.store, self.kept))
+
+    def forget(self) -> None:
+        """Show what is there now, not what was there a second ago."""
+        self.kept.forget()
+        self.figures.forget()
 
     def acting(self, request: AnyRequest) -> Client:
         """Return the client as whoever is asking may use it, under the name that the audit will have."""
@@ -151,6 +163,8 @@ async def form(request: AnyRequest) -> dict[str, str]:
 async def acted(site: Site, to: str, action: Callable[[], str]) -> Redirect:
     """Carry something out and say what it did, or why it did not."""
     try:
-        return back(to, await site.desk.ask(action))
+        said = await site.desk.ask(action)
+        site.forget()
+        return back(to, said)
     except PenstockError as error:
         return back(to, str(error), bad=True)

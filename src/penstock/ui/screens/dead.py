@@ -9,9 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
+from penstock.domain.causes import causes
 from penstock.domain.job import Job
 from penstock.domain.states import JobState
-from penstock.ui.errors import grouped
 from penstock.ui.site import AnyRequest, Site
 
 LOOKED_AT: Final = 500
@@ -41,7 +41,7 @@ def _view(site: Site, lane: str, after: str | None) -> dict[str, Any]:
         "lane": lane,
         "lanes": lanes,
         "total": sum(each["dead"] for each in lanes if lane in ("", each["lane"])),
-        "causes": grouped(jobs),
+        "causes": causes(jobs),
         "looked_at": len(jobs),
         "next": page.next,
         "base": {"lane": lane},

@@ -18,7 +18,10 @@ from penstock.domain.job import Job
 from penstock.domain.masking import without_answer
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
+from penstock.domain.ulid import BadUlid
+from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound
+from penstock.explain import explain
 from penstock.ui.site import AnyRequest, Site, acted, form, may
 from penstock.ui.times import until_of
 from penstock.ui.words import pretty
@@ -86,12 +89,14 @@ def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) 
 
 
 def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
-    job = site.client.get(job_id)
-    explained = site.client.explain(job.id)
+    explained = explain(site.look, _known(job_id))
+    job = site.store.find([_known(job_id)]).get(_known(job_id))
+    if explained is None or job is None:
+        raise NotFound("job", job_id)
     timeline = site.store.timeline(job.id)
     versions = site.store.payload_versions(job.id) if payload and job.live.revision else []
     shown = job
-    now = site.store.now()
+    now = site.figures.now()["at"] or site.store.now()
     return {
         "screen": "jobs",
         "job": shown,
@@ -107,6 +112,13 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         "raw": pretty(encode(job_object(shown, payload=payload))),
         "now": now,
     }
+
+
+def _known(job_id: str) -> str:
+    try:
+        return parse_ulid(job_id)
+    except BadUlid:
+        raise NotFound("job", job_id) from None
 
 
 def _verbs(job: Job) -> list[tuple[str, str, str, str, bool]]:

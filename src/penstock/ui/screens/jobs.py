@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from litestar import Response, get, post
@@ -12,8 +13,8 @@ from litestar.response import Redirect, Stream
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
-from penstock.domain.filter_line import NAMES
-from penstock.domain.filters import Page
+from penstock.domain.filter_line import NAMES, read_filter
+from penstock.domain.filters import SCHEDULED, Order, Page
 from penstock.domain.masking import without_content
 from penstock.domain.payloads import Json
 from penstock.domain.states import JobState
@@ -56,7 +57,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(
             request,
             "job_new.html",
-            lambda: {"screen": "jobs", "lanes": sorted(site.store.lanes()), "lane": lane},
+            lambda: {"screen": "jobs", "lanes": sorted(site.look.lanes()), "lane": lane},
         )
 
     @post("/jobs/new", opt=needs(Scope.ENQUEUE))
@@ -82,7 +83,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/ui/names", opt=needs(Scope.READ))
     async def names() -> dict[str, Any]:
-        lanes = await site.desk.ask(lambda: sorted(site.store.lanes())[:500])
+        lanes = await site.desk.ask(lambda: sorted(site.look.lanes())[:500])
         fields: dict[str, list[str]] = {f"{name.removesuffix('.NAME')}:": [] for name in NAMES}
         fields["lane:"], fields["state:"] = lanes, [state.label for state in JobState]
         fields["mode:"] = ["immediate", "next_on_error", "block_on_error"]
@@ -109,7 +110,8 @@ def _page(site: Site, line: str, after: str | None, payloads: bool, limit: int =
 
 def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
     try:
-        page, problem = site.client.list(filter=line, after=after, limit=PAGE), None
+        order = _order(line, site.store.now)
+        page, problem = site.client.list(filter=line, after=after, limit=PAGE, order=order), None
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
     figures = site.figures.now()
@@ -125,6 +127,14 @@ def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
         "base": {"q": line},
         "after": after,
     }
+
+
+def _order(line: str, now: Callable[[], datetime]) -> Order:
+    """Jobs of which the line says when they are due come as they will go; an index has them so."""
+    read = read_filter(line, now=now)
+    return (
+        Order.DUE if "run" in read and read.get("state", frozenset(JobState)) <= SCHEDULED else Order.NEWEST
+    )
 
 
 def _enqueue(site: Site, fields: Mapping[str, str]) -> str:

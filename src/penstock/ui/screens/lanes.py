@@ -10,13 +10,13 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
+from penstock.domain.causes import causes
 from penstock.domain.lanes import SETTINGS, Lane, lane
 from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui.audits import shown as shown_entries
-from penstock.ui.errors import grouped
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
 from penstock.ui.site import AnyRequest, Site, acted, back, form, who
 from penstock.ui.times import until_of
@@ -45,7 +45,9 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         name = fields.pop("name", "")
 
         try:
-            return back(f"/lanes/{name}", await site.desk.ask(_make, site, name, fields, actor))
+            said = await site.desk.ask(_make, site, name, fields, actor)
+            site.forget()
+            return back(f"/lanes/{name}", said)
         except PenstockError as error:
             return back("/lanes/new", str(error), bad=True)
 
@@ -82,7 +84,7 @@ def defaults() -> dict[str, Any]:
 
 def _lanes_view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
-    return {"screen": "lanes", "f": figures, "lanes": site.store.lanes(), "now": figures["at"]}
+    return {"screen": "lanes", "f": figures, "lanes": site.look.lanes(), "now": figures["at"]}
 
 
 def _make(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
@@ -109,10 +111,10 @@ def _figures(site: Site, name: str) -> Mapping[str, Any]:
 
 
 def _lane_view(site: Site, name: str) -> dict[str, Any]:
-    found = site.store.lanes().get(name)
+    found = site.look.lanes().get(name)
     figures = site.figures.now()
     if found is None:
-        raise UnknownLane(name, near(name, site.store.lanes()))
+        raise UnknownLane(name, near(name, site.look.lanes()))
     now = site.store.now() if figures["at"] is None else figures["at"]
     trail = site.store.audit_log(lane=name, limit=TRAIL).entries
     of_lane = [entry for entry in trail if entry.action.startswith("lane.")]
@@ -129,7 +131,7 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "c": site.figures.chart(name, now),
         "waiting": site.figures.waiting(name, now),
         "retries": _curve(found),
-        "errors": grouped(dead),
+        "errors": causes(dead),
         "errors_capped": len(dead) == ERRORS,
         "blocked": site.store.list_groups(lane=name, blocked=True, limit=5).groups,
         "audit": shown_entries(of_lane[:8]),

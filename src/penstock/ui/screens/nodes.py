@@ -30,12 +30,12 @@ def _view(site: Site) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
     nodes = [
         {"node": node, "said": read(node.note), "alive": now - node.seen_at < ALIVE}
-        for node in site.store.nodes()[:MOST]
+        for node in site.look.nodes()[:MOST]
     ]
     return {
         "screen": "nodes",
         "f": figures,
         "now": now,
         "nodes": sorted(nodes, key=lambda each: (not each["alive"], -each["node"].id)),
-        "leader": site.store.leader(),
+        "leader": site.look.leader(),
     }

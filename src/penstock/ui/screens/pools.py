@@ -67,9 +67,9 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 def _view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
-    pools, lanes = site.store.pools(), site.store.lanes()
-    targets = site.store.targets()
-    waits = [limit for node in site.store.nodes() for limit in read(node.note).limits]
+    pools, lanes = site.look.pools(), site.look.lanes()
+    targets = site.look.targets()
+    waits = [limit for node in site.look.nodes() for limit in read(node.note).limits]
     return {
         "screen": "pools",
         "f": figures,

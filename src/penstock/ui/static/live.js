@@ -94,10 +94,10 @@ function mergeRows(html, list, refreshed) {
 /** @param {() => void} refreshed */
 function listen(refreshed) {
   if (source || document.hidden || pace() === 0 || !("EventSource" in window)) return;
-  source = new EventSource("/api/events");
+  source = new EventSource("/api/events?topics=lanes,operations,audit,nodes");
   const changed = () => { wanted = true; };
   source.onmessage = changed;
-  for (const topic of ["changed", "stats", "jobs", "lanes", "groups", "nodes", "audit", "operations"]) source.addEventListener(topic, changed);
+  for (const topic of ["lanes", "operations", "audit", "nodes"]) source.addEventListener(topic, changed);
   source.onerror = () => {
     if (source?.readyState === EventSource.CLOSED) {
       source = null; // no stream here: asking now and then will do
@@ -140,7 +140,8 @@ export function live(refreshed) {
     if (seconds === 0) return;
     const since = Date.now() - last;
     // A stream that says nothing means that nothing changed; times and rates still do.
-    if ((wanted && since >= seconds * 1000) || since >= Math.max(2, seconds) * 1000) void refresh(refreshed);
+    const quiet = source?.readyState === EventSource.OPEN ? 5 : 2;
+    if ((wanted && since >= seconds * 1000) || since >= Math.max(quiet, seconds) * 1000) void refresh(refreshed);
     if (since > STALE_MS + seconds * 1000 && !occupied() && !document.hidden) lost ??= last;
   }, 500);
 }
