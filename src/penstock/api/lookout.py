@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from litestar import Request, Response, get, post
@@ -35,6 +35,12 @@ class GroupCommand(Reason, kw_only=True):
     group: str
 
 
+class GroupPause(GroupCommand, kw_only=True):
+    """Until when; no time = until somebody lets it go."""
+
+    until: str | None = None
+
+
 @dataclass(slots=True)
 class DeadLetters:
     """The last dead letters of a filter, a bounded number of them; `more`: there are others."""
@@ -63,8 +69,9 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
 
     @post("/api/groups/pause", opt=OPERATE, status_code=200)
     async def pause_group(request: Request[Any, Any, Any]) -> Response[bytes]:
-        said = await command(request, GroupCommand)
-        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=True))
+        said = await command(request, GroupPause)
+        until = None if said.until is None else time("until", said.until)
+        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=True, until=until))
 
     @post("/api/groups/resume", opt=OPERATE, status_code=200)
     async def resume_group(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -129,13 +136,14 @@ def _groups(client: Client, items: Items) -> str:
     return encode({"groups": [group_object(row) for row in page.groups], "next": page.next})
 
 
-def _pause_group(client: Client, said: GroupCommand, *, paused: bool) -> str:
+def _pause_group(client: Client, said: GroupCommand, *, paused: bool, until: datetime | None = None) -> str:
     for name in ("lane", "group"):
         if not text(name, getattr(said, name)):
             raise InvalidQuery(name, "is empty")
     client.lane(said.lane)
-    client.store.pause_group(said.lane, said.group, paused=paused, actor=client.actor, reason=said.reason)
-    return encode({"lane": said.lane, "group": said.group, "paused": paused})
+    who = {"actor": client.actor, "reason": said.reason}
+    client.store.pause_group(said.lane, said.group, paused=paused, until=until, **who)
+    return encode({"lane": said.lane, "group": said.group, "paused": paused, "until": until})
 
 
 def _nodes(client: Client) -> str:

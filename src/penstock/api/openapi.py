@@ -133,7 +133,7 @@ DOCS: Final[Mapping[str, Doc]] = {
     "GET /api/groups": _look(
         "ordered groups", "Groups", 404, lane=STRING, group=STRING, blocked=BOOLEAN, **LIST
     ),
-    "POST /api/groups/pause": _act("stop a group", "GroupCommand", "GroupPaused"),
+    "POST /api/groups/pause": _act("stop a group", "GroupPause", "GroupPaused"),
     "POST /api/groups/resume": _act("let a group go on", "GroupCommand", "GroupPaused"),
     "GET /api/targets": _look("targets in trouble", "Targets"),
     "GET /api/nodes": _look("nodes seen within the hour", "Nodes"),

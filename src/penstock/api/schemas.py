@@ -253,7 +253,8 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         }
     ),
     "GroupCommand": made({**_REASON, "lane": TEXT, "group": TEXT}, open_=False),
-    "GroupPaused": made({"lane": STRING, "group": STRING, "paused": BOOLEAN}),
+    "GroupPause": made({**_REASON, "lane": TEXT, "group": TEXT}, {"until": nullable(TIME)}, open_=False),
+    "GroupPaused": made({"lane": STRING, "group": STRING, "paused": BOOLEAN, "until": nullable(TIME)}),
     "Targets": made({"targets": listed(made({"name": STRING, "state": STRING, "failures": INTEGER}))}),
     "Nodes": made(
         {

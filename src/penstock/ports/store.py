@@ -254,8 +254,10 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         expired or cancelled job is edited only together with its `replay`, which `force` does out of order.
         """
 
-    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
-        """Stop or let go one ordered group; audited."""
+    def pause_group(
+        self, lane: str, group: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> None:
+        """Stop one ordered group, for a time or until told otherwise, or let it go; audited."""
 
     # -- reading
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
@@ -287,7 +289,7 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
 
     # -- housekeeping
     def expire(self, limit: int, *, under: Term | None = None) -> int:
-        """End pending jobs whose `start_by` has passed; return how many."""
+        """End pending jobs whose `start_by` has passed, and pauses of groups; return how many jobs."""
 
     def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas into the counters; return how many deltas there were."""

@@ -230,12 +230,17 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
             order = operating.Order(Verb.EDIT, actor, reason, self.now(), frozenset(), force=force)
             return editing.edit(self._tables, id, wanted, order, replay=replay)
 
-    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
+    def pause_group(
+        self, lane: str, group: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> None:
         """Stop or let go one ordered group."""
         with self._lock:
             known = lanes.known_lane(self._tables, lane)
+            self._tables.pause_ends.pop((known.id, group), None)
             if paused:
                 self._tables.paused.add((known.id, group))
+                if until is not None:
+                    self._tables.pause_ends[known.id, group] = until
             else:
                 self._tables.paused.discard((known.id, group))
             action = "pause_group" if paused else "resume_group"
@@ -290,6 +295,10 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
         """End pending jobs whose `start_by` has passed."""
         with self._lock:
             self._fence(under)
+            for (lane, group), until in list(self._tables.pause_ends.items()):
+                name = self._tables.lane_names[lane]
+                if until <= self.now() and name in self._tables.lanes:
+                    self.pause_group(name, group, paused=False, actor="leader", reason="its time is over")
             return applying.expire(self._tables, limit, self.now())
 
     def fold_counts(self, *, under: Term | None = None) -> int:

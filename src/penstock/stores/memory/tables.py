@@ -119,6 +119,7 @@ class Tables:
     claims: dict[int, Lease] = field(default_factory=dict)
     requests: dict[int, Request] = field(default_factory=dict)
     paused: set[tuple[int, str]] = field(default_factory=set)
+    pause_ends: dict[tuple[int, str], datetime] = field(default_factory=dict)
     store_pause: Pause | None = None
     limits: dict[str, Account] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)

@@ -67,10 +67,20 @@ class SettingsPart:
         """Delete a pool."""
         self.api.send("DELETE", f"/api/pools/{quote(name)}?reason={quote(reason or 'deleted')}", {})
 
-    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:  # noqa: ARG002
+    def pause_group(
+        self,
+        lane: str,
+        group: str,
+        *,
+        paused: bool,
+        actor: str,  # noqa: ARG002
+        reason: str,
+        until: datetime | None = None,
+    ) -> None:
         """Stop or let go one group."""
         path = "/api/groups/pause" if paused else "/api/groups/resume"
-        self.api.send("POST", path, {"lane": lane, "group": group, "reason": reason})
+        also = {"until": until} if paused and until else {}
+        self.api.send("POST", path, {"lane": lane, "group": group, "reason": reason, **also})
 
     def targets(self) -> dict[str, Target]:
         """Return the targets in trouble."""

@@ -282,7 +282,9 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
 
         return self.db.write(work)
 
-    def pause_group(self, lane: str, group: str, *, paused: bool, actor: str, reason: str) -> None:
+    def pause_group(
+        self, lane: str, group: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> None:
         """Stop or let go one group."""
         lane_id = self._lane(lane).id
         action = "pause_group" if paused else "resume_group"
@@ -292,6 +294,7 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
                 self.hot,
                 lane=lane_id,
                 group=group,
+                until=until if paused else None,
                 paused=paused,
                 note=Audit(tx.now, None, lane_id, actor, action, None, group, reason),
             )
@@ -333,8 +336,13 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
 
     # -- housekeeping
     def expire(self, limit: int, *, under: Term | None = None) -> int:
-        """End pending jobs whose `start_by` has passed."""
-        return self._fenced(under, lambda tx: reports.expire(tx, self.hot, limit))
+        """End pending jobs whose `start_by` has passed, and pauses of groups."""
+
+        def work(tx: Tx) -> int:
+            verbs.resume_over(tx, self.hot)
+            return reports.expire(tx, self.hot, limit)
+
+        return self._fenced(under, work)
 
     def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas."""

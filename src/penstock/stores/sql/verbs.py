@@ -46,6 +46,11 @@ KEY_OF = """
     SELECT id, key, payload FROM penstock.contexts
      WHERE keep = :keep AND arrival = :arrival AND key IS NOT NULL LIMIT 1"""
 CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp AND claim IS NOT NULL"
+END = """
+    INSERT INTO penstock.pauses (scope, name, until, reason, actor, at)
+    VALUES ('group', :name, :until, :reason, :actor, :at)"""
+END_OVER = "DELETE FROM penstock.pauses WHERE scope = 'group' AND name = :name"
+OVER = "SELECT name FROM penstock.pauses WHERE scope = 'group' AND until <= :now ORDER BY name LIMIT 100"
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
 
@@ -104,11 +109,27 @@ def _operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> dict[str
     return done
 
 
-def pause_group(tx: Tx, hot: HotPath, *, lane: int, group: str, paused: bool, note: Audit) -> None:
-    """Stop or let go one group."""
+def pause_group(
+    tx: Tx, hot: HotPath, *, lane: int, group: str, paused: bool, note: Audit, until: datetime | None = None
+) -> None:
+    """Stop or let go one group; a pause that ends by itself is noted for whoever leads."""
+    name = f"{lane}/{group}"
+    tx.execute(END_OVER, name=name)
+    if until is not None:
+        tx.execute(END, name=name, until=until, reason=note.reason, actor=note.actor, at=note.at)
     tx.insert("groups", ("lane", "grp", "paused"), [(lane, group, paused)], on_conflict=PAUSE)
     tx.insert("audit", AUDIT_COLUMNS, [note])
     hot.wake(tx, lane, [group])
+
+
+def resume_over(tx: Tx, hot: HotPath) -> None:
+    """Let groups go whose pause is over, a hundred at a time; their lane may be gone."""
+    for (name,) in tx.fetch(OVER, now=tx.now):
+        lane, _, group = name.partition("/")
+        tx.execute(END_OVER, name=name)
+        if tx.fetch(LANE, lane=int(lane)):
+            note = Audit(tx.now, None, int(lane), "leader", "resume_group", None, group, "its time is over")
+            pause_group(tx, hot, lane=int(lane), group=group, paused=False, note=note)
 
 
 def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Order, plan: Plan) -> Done:

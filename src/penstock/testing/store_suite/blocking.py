@@ -11,6 +11,7 @@ from penstock.testing.store_suite.factories import (
     GROUP,
     HOUR,
     LANE,
+    PAST,
     claim_groups,
     drain,
     enqueue,
@@ -136,6 +137,21 @@ class BlockingTests:
         assert claim_groups(store) is None
         assert store.expire(10) == 1
         assert drain(store) == [second]
+
+    def test_a_pause_of_a_group_ends_when_its_time_has_come(self, store: Store) -> None:
+        """Whoever leads lets it go; a pause without an end, or one that is not over, stays."""
+        put_lane(store)
+        enqueue(store, ordered("a"), ordered("b"), ordered("c"))
+        for group, until in (("a", store.now() + PAST), ("b", store.now() + HOUR), ("c", None)):
+            store.pause_group(LANE, group, paused=True, actor="ops", reason="lunch", until=until)
+        assert claim_groups(store) is None
+
+        store.expire(10)
+
+        assert [claimed.job.grp for claimed in some(claim_groups(store)).jobs] == ["a"]
+        assert store.audit_log(limit=1).entries[0].reason == "its time is over"
+        store.pause_group(LANE, "b", paused=False, actor="ops", reason="over")
+        assert [claimed.job.grp for claimed in some(claim_groups(store)).jobs] == ["b"]
 
     def test_a_paused_group_is_left_alone(self, store: Store) -> None:
         """The others go on; resumed, it goes too."""
