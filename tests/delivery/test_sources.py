@@ -175,7 +175,7 @@ async def test_kinds_of_other_packages_are_found(executor: ThreadExecutor) -> No
         (None, "gone", "lacks a package"),
         ({"kind": "box", "broken": True}, "mine", "the lid is stuck"),
         ({"kind": "embedded"}, "mine", "no store with queues"),
-        ({"kind": "embedded", "url": "x"}, "mine", "no such option"),
+        ({"kind": "embedded", "uri": "x"}, "mine", "no such option"),
         ({"kind": "embedded", "visibility": "1ms"}, "mine", "no store with queues"),
     ],
 )
