@@ -21,6 +21,7 @@ SAMPLE_S: Final = 5
 SAMPLES: Final = 720
 DRAIN_S: Final = 60  # how far back the rate of a forecast looks
 SPARK: Final = 60
+GROWS: Final = 0.5  # jobs a second; less is no growth to speak of
 
 
 class Sample(NamedTuple):
@@ -70,13 +71,13 @@ class Figures:
 
     def forecast(self, name: str, lane: Mapping[str, Any], now: datetime) -> Forecast | None:
         """Return when what is due of a lane will be gone, at the last minute's rate; None = nothing is."""
-        due = lane["pending"] if lane["due"] is None or lane["due_capped"] else lane["due"]
-        if not lane["due"] and lane["due"] is not None:
+        if not lane["due"] or lane["due_capped"]:  # nobody counted how many of those that wait are due
             return None
-        per_s = max(self._drain(name), 0.0) or lane["sent_per_s"]
-        if self._drain(name) < -0.5:
-            return Forecast(self._drain(name), None)
-        return Forecast(per_s, now + timedelta(seconds=due / per_s) if per_s > 0 else None)
+        drain = self._drain(name)
+        if drain < -GROWS:
+            return Forecast(drain, None)
+        per_s = max(drain, lane["sent_per_s"])
+        return Forecast(per_s, now + timedelta(seconds=lane["due"] / per_s) if per_s > 0 else None)
 
     def chart(self, lane: str, now: datetime) -> dict[str, Any]:
         """Return an hour of steps and samples as columns for a chart; times are seconds since 1970."""

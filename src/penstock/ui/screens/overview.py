@@ -15,7 +15,7 @@ from penstock.ui.times import until_of
 
 SUMS: Final = ("pending", "held", "dead", "sent_per_s", "failed_per_s")
 LAST_ACTIONS: Final = 6
-LOOKED_AT: Final = 50
+LOOKED_AT: Final = 300
 BLOCKED_SHOWN: Final = 8  # as many as the figures name
 
 
