@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,7 +35,8 @@ from penstock.client import Client
 from penstock.config.keys import LIVE_KEYS, masked
 from penstock.config.settings import Settings
 from penstock.delivery.processing import Processor
-from penstock.domain.durations import parse_duration
+from penstock.domain.durations import format_duration, parse_duration
+from penstock.domain.names import unknown
 from penstock.errors import InvalidConfig, StoreUnavailable
 from penstock.garbage import spare_what_is_loaded
 from penstock.observability import logs
@@ -125,6 +126,8 @@ class App:
             check_entrance(store, host=self.host, login=login)
             for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
                 _LOG.warning("store: %s", worry)
+            for name in missing(self._lanes_served(), store.lanes()):
+                _LOG.warning("lanes_served: %s; it is served as soon as there is one", name)
             await self._serve(sock, store, executor, api_threads)
         finally:
             for close in (sock.close, executor.close, api_threads.close, store.close, last_spans):
@@ -236,14 +239,17 @@ class App:
         )
         return opened if self.tracing is None else self.tracing.traced(opened)
 
-    def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, open_sink: OpenSink) -> Node:
+    def _lanes_served(self) -> tuple[str, ...]:
         served = self.settings["lanes_served"]
+        return served if isinstance(served, tuple) else ("*",)
+
+    def _node(self, store: Store, executor: ThreadExecutor, emit: Emit, open_sink: OpenSink) -> Node:
         ground = Ground(store, executor, self.clock, Random(), emit)  # noqa: S311 - spreads waits
         threads = Threads(lambda: connect(self.url, clock=self.clock.now), self.clock, emit, self._break)
         options = NodeOptions(
             name=f"{socket.gethostname()}:{os.getpid()}",
             store=str(masked("store", self.url)),
-            lanes=served if isinstance(served, tuple) else ("*",),
+            lanes=self._lanes_served(),
             standby=bool(self.settings["standby.enabled"]),
             grace=self.grace,
         )
@@ -291,7 +297,7 @@ class App:
             _LOG.warning("told to stop again: giving back what has not begun to be sent")
             self.hurry.set()
         else:
-            _LOG.info("stopping: finishing what is claimed, at most %s", self.grace)
+            _LOG.info("stopping: finishing what is claimed, at most %s", format_duration(self.grace))
             self.supervisor.stopping()
         self.stop.set()
 
@@ -333,13 +339,19 @@ class App:
             for what, pulse in pulses.items():
                 looks[what] = looks[what] + 1 if pulse is not None and pulse == seen.get(what) else 0
                 if looks[what] > self.wedged_after.total_seconds():
-                    _LOG.critical("%s for %s: giving up, to be started again", what, self.wedged_after)
+                    after = format_duration(self.wedged_after)
+                    _LOG.critical("%s for %s: giving up, to be started again", what, after)
                     os._exit(WEDGED)
             seen = pulses
 
 
 def _depths(store: Store, clock: SystemClock) -> Depths:
     return Depths(store.counts, store.scout, store.vitals, now=clock.now, monotonic=clock.monotonic)
+
+
+def missing(served: Collection[str], lanes: Collection[str]) -> list[str]:
+    """Return a sentence for each lane that is to be served and is not there."""
+    return [unknown("lane", name, lanes) for name in served if name != "*" and name not in lanes]
 
 
 def _ways_in(routing: Routing | None) -> list[HTTPRouteHandler]:

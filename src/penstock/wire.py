@@ -19,7 +19,7 @@ from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import BadPayload, Json, no_duplicates
 from penstock.domain.pools import Pool
-from penstock.domain.states import Verb
+from penstock.domain.states import TERMINAL, Verb
 from penstock.errors import InvalidJob, PenstockError
 from penstock.ports.store import Done, Timeline
 
@@ -133,7 +133,8 @@ def enqueued_object(answer: Enqueued | PenstockError) -> dict[str, Any]:
 def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
     """Return the job object.
 
-    `run_at` is when it goes next, moved by back-off and edits; `lease_until` is how long whoever has it may
+    `run_at` is when it goes next, moved by back-off and edits, and of a job that ended after more than one
+    try what it was enqueued with; `lease_until` is how long whoever has it may
     stay silent. `hidden` names what is kept from this reader, who lacks the scope `payload`.
     """
     live, said = job.live, job.context
@@ -147,7 +148,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
         "mode": job.mode.label,
         "state": job.state.label,
         "reason": live.reason,
-        "run_at": live.due_at,
+        "run_at": _run_at(job),
         "start_by": live.start_by,
         "finish_by": said and said.finish_by,
         "attempt": live.attempt,
@@ -253,6 +254,11 @@ def group_object(group: GroupRow) -> dict[str, Any]:
         "since": group.since,
         "behind": group.behind,
     }
+
+
+def _run_at(job: Job) -> datetime:
+    again = job.live.recoveries or job.live.attempt > 1  # its row says when the last try was due
+    return job.context.run_at if job.state in TERMINAL and again and job.context else job.live.due_at
 
 
 def timeline_object(job: Job, timeline: Timeline) -> dict[str, Any]:

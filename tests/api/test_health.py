@@ -3,15 +3,18 @@
 import asyncio
 
 import httpx
+import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock import Client
 from penstock.api.app import make_metrics_app
 from penstock.api.server import serve_http
+from penstock.cli.ask import PATIENCE_S, StoreAway, ask
 from penstock.errors import StoreUnavailable
 from penstock.observability.metrics import Metrics
 from penstock.ports.events import Called, StoreBack, StoreFailed
 from penstock.ports.executor import ThreadExecutor
+from penstock.stores.postgres import database
 from tests.api.node import Http, served
 from tests.faulty import Faulty
 
@@ -54,6 +57,16 @@ def test_a_store_that_is_gone_is_named_and_the_node_stays_alive(on_faulty: Http,
         {"part": "store", "text": "store unavailable during check"}
     ]
     assert on_faulty.get("/health/live").status_code == 200
+
+
+def test_who_asks_a_node_without_its_store_is_told_that_the_node_is_there(
+    on_faulty: Http, faulty: Faulty
+) -> None:
+    faulty.errors["check_schema"] = StoreUnavailable("look")
+
+    with pytest.raises(StoreAway, match="answers, but it cannot reach its store: it is not ready"):
+        ask(on_faulty.node.url, "/health/ready")
+    assert database.PATIENCE_S < PATIENCE_S
 
 
 def test_many_probes_ask_the_store_once(on_faulty: Http, faulty: Faulty) -> None:

@@ -16,6 +16,7 @@ def test_a_store_that_is_ready_is_fine_and_every_value_has_its_source(
 ) -> None:
     (tmp_path / "penstock.toml").write_text(
         'log_level = "debug"\n[sinks.q]\nkind = "sqs"\nsecret_key = "x"\naccess_key = "y"\n'
+        'region = "eu-central-1"\n'
     )
     monkeypatch.setenv("PENSTOCK_PORT", "8080")
 

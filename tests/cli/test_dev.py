@@ -139,3 +139,9 @@ def test_the_next_commands_are_called_as_it_was(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert "\n  .venv/bin/penstock jobs list" in run("--store", f"sqlite:///{tmp_path}/p.db")
+
+
+def test_the_lanes_of_the_demonstration_are_named_before_it_makes_them(tmp_path: Path) -> None:
+    said = run("--demo", "--store", f"sqlite:///{tmp_path}/p.db")
+
+    assert "orders" in next(line for line in said.splitlines() if line.strip().startswith("lanes"))

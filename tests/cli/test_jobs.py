@@ -203,3 +203,14 @@ def test_an_ended_job_is_edited_together_with_its_replay(ready: Run) -> None:
         ready("jobs", "edit", id_, "--payload", "2", "--replay", "--reason", "x").stdout
         == f"{id_}\tpending\n"
     )
+
+
+def test_states_may_be_written_with_commas_as_the_api_takes_them(ready: Run) -> None:
+    pending = json.loads(ready("enqueue", "hello", "{}", "--json").stdout)["id"]
+    ready("jobs", "hold", json.loads(ready("enqueue", "hello", "{}", "--json").stdout)["id"], "--reason", "x")
+
+    both = json.loads(ready("jobs", "list", "--state", "pending,held", "--json").stdout)["jobs"]
+    assert {job["state"] for job in both} == {"pending", "held"}
+    one = json.loads(ready("jobs", "list", "--state", "pending", "--state", "dead", "--json").stdout)["jobs"]
+    assert [job["id"] for job in one] == [pending]
+    assert "did you mean held" in ready("jobs", "list", "--state", "helt", code=2).stderr

@@ -160,7 +160,7 @@ def test_diff_and_apply_do_what_the_file_says_once(ready: Run, read: RunJson, fi
     version = read("lanes", "show", "orders")["version"]
     again = ready("lanes", "apply", file)
 
-    assert (again.stdout, "0 to change, 2 as they should be" in again.stderr) == ("", True)
+    assert (again.stdout, "0 changed, 2 as they should be" in again.stderr) == ("", True)
     assert ready("lanes", "diff", file).exit_code == 0
     lane = read("lanes", "show", "orders")
     assert (lane["version"], lane["paused"]) == (version, True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from penstock.app import missing
 from penstock.cli.main import COMMANDS, main
 from tests.cli.conftest import Run
 
@@ -116,3 +117,8 @@ def test_help_imports_no_sub_command() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True)
 
     assert set(done.stdout.split()) == {"penstock", "penstock.cli", "penstock.cli.main"}
+
+
+def test_lanes_to_be_served_that_are_not_there_are_named() -> None:
+    assert missing(("*", "orders"), ["orders"]) == []
+    assert missing(("order",), ["orders"]) == ['unknown lane "order"; did you mean orders?']

@@ -179,6 +179,16 @@ def test_it_refuses_to_serve_others_whom_it_does_not_ask(
         pass
 
 
+def test_an_address_that_others_reach_is_a_mistake_of_usage(client: Client, tmp_path: Path) -> None:
+    del client
+    args = ("--host", "0.0.0.0", "--port", "0", "--store", f"sqlite:///{tmp_path}/p.db")  # noqa: S104 - refused
+    ended = subprocess.run(
+        [sys.executable, "-m", "penstock", "serve", *args], capture_output=True, check=False
+    )
+
+    assert (ended.returncode, b"can be reached from other machines" in ended.stderr) == (2, True)
+
+
 def _listens(port: int) -> bool:
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -221,6 +221,11 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
             "WARNING",
             "orders: recovered what a node or an executor left: 1 held, 2 requeued",
         ),
+        (
+            Recovered(lane="orders", fates={"running": 1}),
+            "DEBUG",
+            "orders: 1 running, its time begins anew",
+        ),
         (Housekept(did={"expired": 2}), "DEBUG", "housekeeping: 2 expired"),
         (Housekept(did={}), "DEBUG", "housekeeping: nothing to do"),
         (

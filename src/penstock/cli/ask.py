@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 from penstock.config.settings import API_KEY
 from penstock.errors import PenstockError
 
-PATIENCE_S: Final = 3.0
+PATIENCE_S: Final = 6.0  # longer than a store that is away keeps a node from answering
+
+
+UNAVAILABLE: Final = 503
 
 
 class NodeUnreachable(PenstockError):
@@ -22,6 +25,16 @@ class NodeUnreachable(PenstockError):
         self, url: str, problem: str, fix: str = "start one with penstock serve or penstock dev"
     ) -> None:
         super().__init__(f"no node answers at {url} ({problem}): {fix}")
+
+
+class StoreAway(NodeUnreachable):
+    """The node is there, and its store is not."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        super(NodeUnreachable, self).__init__(
+            f"the node at {url} answers, but it cannot reach its store: {problem}. It goes on by itself when"
+            " the store is back"
+        )
 
 
 def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str, Any]:
@@ -40,6 +53,8 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
             connection.close()
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error
+    if answer.status == UNAVAILABLE and UNAVAILABLE not in statuses and isinstance(found, dict):
+        raise StoreAway(url, str(found.get("detail") or "it is not ready"))
     if answer.status in {401, 403} and isinstance(found, dict):
         fix = f"set {API_KEY} to a key that may: penstock access create NAME --role viewer"
         raise NodeUnreachable(url, str(found.get("detail") or f"it answered {answer.status}"), fix)

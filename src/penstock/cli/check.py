@@ -13,7 +13,6 @@ from click.core import ParameterSource
 from penstock.cli.options import config_option, json_option, store_option
 from penstock.cli.order import advice
 from penstock.cli.render import cell, counted, print_json, print_table, styled
-from penstock.cli.sink_check import sink_mistakes
 from penstock.config.declared import declared, sink_warnings
 from penstock.config.file import ConfigFile
 from penstock.config.keys import masked
@@ -166,7 +165,10 @@ def _check_file(settings: Settings, stored: Stored | None) -> Iterator[tuple[str
                         f"lanes: the store is not as the file says ({names}): see penstock lanes diff",
                     )
             lanes |= wanted.lanes
-    yield from (("error", text) for text in sink_mistakes(settings, lanes.values()))
+    if settings.sinks() or any(lane["sink"] != "console" for lane in lanes.values()):
+        from penstock.cli.sink_check import sink_mistakes  # noqa: PLC0415 - it loads what opens connections
+
+        yield from (("error", text) for text in sink_mistakes(settings, lanes.values()))
 
 
 def _named_pools(file: ConfigFile) -> set[str]:

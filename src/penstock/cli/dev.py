@@ -52,7 +52,7 @@ def dev(*, url: str | None, config: Path | None, demo: bool, once: bool, **given
         again = _again(url, config)
         url = store_url(url, config)
         with _alone(url, once=once):
-            lanes = _set_up(url, settings)
+            lanes = _set_up(url, settings, demo=demo)
             first = "hello" if "hello" in lanes else lanes[0]
             click.echo(NEXT.format(penstock=_penstock(), lane=first, again=again))
             if not once:
@@ -83,7 +83,7 @@ def _penstock() -> str:
     return called if Path(called).name == "penstock" and shutil.which("penstock") is None else "penstock"
 
 
-def _set_up(url: str, settings: Settings) -> list[str]:
+def _set_up(url: str, settings: Settings, *, demo: bool = False) -> list[str]:
     """Make the store and its lanes, say what there is, and return the lanes."""
     store = connect(url)
     try:
@@ -97,7 +97,9 @@ def _set_up(url: str, settings: Settings) -> list[str]:
         click.echo(f"  store  {masked('store', url)} ({'created' if migrated else 'up to date'})")
         if str(settings["host"]) in HERE:
             click.echo("  keys   none needed: only this machine can reach it")
-        click.echo(f"  lanes  {', '.join(lanes)}")
+        click.echo(
+            f"  lanes  {', '.join([*lanes, *(name for name in _demo_lanes(demo) if name not in lanes)])}"
+        )
         counts = {f"{name} {state.label}": n for (name, state), n in sorted(store.counts().items()) if n}
         click.echo(
             "  jobs   " + (", ".join(f"{name}: {n}" for name, n in counts.items()) or "none yet") + "\n"
@@ -105,6 +107,15 @@ def _set_up(url: str, settings: Settings) -> list[str]:
         return lanes
     finally:
         store.close()
+
+
+def _demo_lanes(demo: bool) -> list[str]:  # noqa: FBT001 - whether there is one
+    """Return the lanes that the demo makes once the node runs."""
+    if not demo:
+        return []
+    from penstock.cli.demo import demo_lanes  # noqa: PLC0415 - only who asks for it pays for it
+
+    return [each.name for each in demo_lanes("http://127.0.0.1", "http://127.0.0.1")]
 
 
 def _serve(url: str, settings: Settings, *, demo: bool) -> None:

@@ -61,12 +61,19 @@ def _line(id_: str, done: Done) -> str:
 @click.command()
 @IDS
 @reason_option
-@click.option("--force", is_flag=True, help="End it now even if it is out; its success would still count.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="End it now even if it was sent; its success would still count. Of a claimed job its node is asked.",
+)
 @yes_option
 @json_option
 @with_client
 def cancel(client: Client, ids: Sequence[str], *, reason: str, force: bool, yes: bool, as_json: bool) -> None:
-    """End jobs that were not sent, and ask for those that were."""
+    """End jobs that were not sent, and ask for those that were.
+
+    A claimed job is about to be sent or being sent: its node is asked, and does not send it if there is time.
+    """
     act = lambda id_: client.cancel(id_, reason=reason, force=force)  # noqa: E731
     each(ids, act, as_json=as_json, ask="Cancel", yes=yes)
 

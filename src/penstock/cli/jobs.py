@@ -10,12 +10,29 @@ from penstock.cli.options import json_option, with_client
 from penstock.cli.pages import Pages, print_pages
 from penstock.cli.render import cell, print_facts, print_json, print_table
 from penstock.client import Client
+from penstock.config.file import hinted
 from penstock.domain.filters import Order
 from penstock.domain.states import JobState
 from penstock.wire import encode, explanation_object, job_object, stamp, timeline_object
 
 __all__ = ["Pages", "jobs", "print_pages"]
 STATES = [state.label for state in JobState]
+
+
+class States(click.ParamType[tuple[str, ...]]):
+    """One state or several with commas between them, as the API takes them."""
+
+    name = "states"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return their names."""
+        found = tuple(part.strip() for part in str(value).split(",")) if isinstance(value, str) else ()
+        for state in found:
+            if state not in STATES:
+                self.fail(hinted(f"{state!r} is no state", state, STATES), param, ctx)
+        return found
 
 
 @click.group()
@@ -38,7 +55,7 @@ for verb in (*VERBS, export, watch):
 @jobs.command("list")
 @click.argument("line", metavar="[FILTER]", default="")
 @click.option("--lane", metavar="NAME", help="Only of this lane.")
-@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Several are possible.")
+@click.option("--state", "states", metavar="A,B", type=States(), multiple=True, help="Several are possible.")
 @click.option(
     "--group", metavar="NAME", help="Only ordered jobs of this group; immediate ones have no place in it."
 )
@@ -56,7 +73,7 @@ def list_(
     line: str,
     *,
     lane: str | None,
-    states: Sequence[str],
+    states: Sequence[Sequence[str]],
     group: str | None,
     tenant: str | None,
     key: str | None,
@@ -83,7 +100,7 @@ def list_(
         {
             "filter": line,
             "lane": lane,
-            "state": states,
+            "state": tuple(state for some in states for state in some),
             "group": group,
             "tenant": tenant,
             "key": key,

@@ -143,7 +143,7 @@ def apply_(client: Client, file: Path | None, *, dry_run: bool, as_json: bool) -
     """
     wanted = _wanted(client, file)
     changes = _plan(client, wanted) if dry_run else apply(client.store, wanted, actor=actor())
-    _print(changes, _left_alone(client, wanted), as_json=as_json)
+    _print(changes, _left_alone(client, wanted), as_json=as_json, done=not dry_run)
 
 
 @lanes.command()
@@ -194,7 +194,9 @@ def _warn(warnings: Sequence[str]) -> None:
         note(f"warning: {warning}", fg="yellow")
 
 
-def _print(changes: Sequence[Change], left_alone: Sequence[str], *, as_json: bool) -> None:
+def _print(
+    changes: Sequence[Change], left_alone: Sequence[str], *, as_json: bool, done: bool = False
+) -> None:
     if as_json:
         print_json({"changes": [_object(change) for change in changes], "left_alone": left_alone})
         return
@@ -205,7 +207,7 @@ def _print(changes: Sequence[Change], left_alone: Sequence[str], *, as_json: boo
             for setting, (before, after) in change.settings.items():
                 click.echo(f"    {setting}: {_value(before)} -> {_value(after)}")
     same = sum(not change.any for change in changes)
-    note(f"{len(changes) - same} to change, {same} as they should be")
+    note(f"{len(changes) - same} {'changed' if done else 'to change'}, {same} as they should be")
     if left_alone:
         note(f"only in the store, left alone: {', '.join(left_alone)}")
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.errors import reported
+from penstock.cli.errors import Misconfigured, reported
 from penstock.cli.options import config_option, store_option, store_url
 from penstock.config.settings import Settings, Value, load
 from penstock.domain.durations import BadDuration, parse_duration
+from penstock.errors import InvalidSetting
 from penstock.stores.connect import reach
 
 
@@ -59,7 +60,10 @@ def serve(*, url: str | None, config: Path | None, grace: timedelta, **given: ob
         app = App(settings, url, host, int(str(port)), grace=grace)
         app.read_again = lambda: overridden(load(config, os.environ), given)
         app.started = lambda address: click.echo(f"Penstock serves {address}")
-        run(app)
+        try:
+            run(app)
+        except InvalidSetting as error:  # found out only when it starts: a mistake of usage all the same
+            raise Misconfigured(str(error)) from error
 
 
 def overridden(settings: Settings, given: dict[str, object]) -> Settings:

@@ -130,7 +130,8 @@ class Claimed(NamedTuple):
 class Claim:
     """A batch leased by one node. `epoch` fences every write made for it.
 
-    `settled` are the arrivals whose outcome is already written; `groups` says the jobs are heads or runs.
+    `settled` are the arrivals whose outcome is already written; `groups` says the jobs are heads or runs;
+    `taken_from` is the node that had it before, if it was taken over.
     """
 
     epoch: int
@@ -143,6 +144,7 @@ class Claim:
     sending: bool = False
     takeovers: int = 0
     settled: frozenset[int] = frozenset()
+    taken_from: int | None = None
 
 
 class Attempt(NamedTuple):

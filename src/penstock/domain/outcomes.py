@@ -148,10 +148,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Lapsed:
-    """A timer ran out. `started=False`: a probe said it never started; `hold`: it must not be repeated."""
+    """A timer ran out. `started=False`: a probe said it never started; `hold`: it must not be repeated.
+
+    `node` is who had it, if that is not who says so.
+    """
 
     started: bool | None = None
     hold: bool = False
+    node: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,8 @@ def _parse_curve(value: Mapping[object, object]) -> Curve:
 
 def _check_delay(delay: timedelta) -> None:
     if not _ZERO <= delay <= LONGEST_DELAY:
-        raise BadRetry(f"a delay of {delay} is not between 0s and {format_duration(LONGEST_DELAY)}")
+        spelled = format_duration(delay) if delay >= _ZERO else str(delay)
+        raise BadRetry(f"a delay of {spelled} is not between 0s and {format_duration(LONGEST_DELAY)}")
     if delay % _MILLISECOND:
         raise BadRetry(f"a delay of {delay} is finer than a millisecond, round it")
 

@@ -151,8 +151,8 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
         case Held(reason=reason):
             row = _again(job._replace(state=_next(job, Move.HOLD)), job.due_at)._replace(reason=reason)
             return Landing(row, audit=_audit(job, row, Move.HOLD, reason, now))
-        case Lapsed(started=started, hold=hold):
-            return _lapsed(job, now, started=started, hold=hold)
+        case Lapsed():
+            return _lapsed(job, now, outcome)
         case LapsedTooOften(reason=reason):
             row = _sent(job, Move.LAPSE_DEAD)._replace(recoveries=job.recoveries + 1, reason=reason)
             return Landing(row, reason, attempt=_attempt(job, row, now, reason, None))
@@ -160,7 +160,8 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             assert_never(outcome)
 
 
-def _lapsed(job: Live, now: datetime, *, started: bool | None, hold: bool) -> Landing:
+def _lapsed(job: Live, now: datetime, lapsed: Lapsed) -> Landing:
+    started, hold = lapsed.started, lapsed.hold
     if started is False:
         row = job._replace(state=_next(job, Move.LAPSE))
         # Out of a claim the number was never used; from `dispatched` on it was, and its fate is now known.
@@ -172,7 +173,8 @@ def _lapsed(job: Live, now: datetime, *, started: bool | None, hold: bool) -> La
     if hold and started is not False:
         row = row._replace(reason="outcome_unknown")
     outcome = "lapsed" if started is not False else "not_started"
-    return Landing(row, attempt=_attempt(job, row, now, outcome, None))
+    held = job if lapsed.node is None else job._replace(node=lapsed.node)
+    return Landing(row, attempt=_attempt(held, row, now, outcome, None))
 
 
 def _started(job: Live, outcome: Running, now: datetime) -> Landing:

@@ -156,6 +156,8 @@ class Story:
             case StoreFailed(failures=failures) if failures & (failures - 1):
                 # Told at 1, 2, 4, 8 ... in a row: an outage must not fill a disk.
                 self._say(logging.DEBUG, _news(event), event)
+            case Recovered(fates=fates) if set(fates) == {"running"}:
+                self._say(logging.DEBUG, f"{event.lane}: {_counts(fates)}, its time begins anew", event)
             case TargetChanged(state="closed", wait=None):
                 self._say(logging.INFO, _news(event), event)
             case _:

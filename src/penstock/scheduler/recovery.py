@@ -17,7 +17,7 @@ the deadline or changes the job.
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -90,6 +90,7 @@ class Recovery:
                 claimed.job.arrival: self._left(plan, claimed, probed)
                 for claimed, probed in zip(jobs, found, strict=True)
             }
+        outcomes = {arrival: _of(claim, outcome) for arrival, outcome in outcomes.items()}
         for _ in range(TRIES):
             try:
                 await self.deck.ground.call(self.deck.ground.store.settle, claim, outcomes)
@@ -204,6 +205,11 @@ class Recovery:
     def _tell(self, lane: str, found: Sequence[Probed]) -> None:
         fates: Mapping[str, int] = Counter(probed.fate for probed in found)
         self.deck.ground.emit(Recovered(lane=lane, fates=fates))
+
+
+def _of(claim: Claim, outcome: Outcome) -> Outcome:
+    """Return the outcome as that of the node that had the claim: it is on record, not who found it."""
+    return replace(outcome, node=claim.taken_from) if isinstance(outcome, Lapsed) else outcome
 
 
 def _per_pass(lanes: Mapping[str, Lane], name: str) -> int:

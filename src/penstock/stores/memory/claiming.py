@@ -1,6 +1,7 @@
 """Who goes next: fairness, groups, leases."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -52,7 +53,7 @@ def claim_groups(tables: Tables, ask: Ask, now: datetime) -> Claim | None:
 
 def take_over(tables: Tables, lease: Lease, *, node: int, until: datetime) -> Claim:
     """Give a claim to another node under a new epoch."""
-    old, epoch = lease.epoch, next(tables.epochs)
+    old, before, epoch = lease.epoch, lease.node, next(tables.epochs)
     for arrival, row in list(tables.live.items()):
         if row.state == JobState.CLAIMED and row.epoch == old:
             tables.live[arrival] = row._replace(epoch=epoch, node=node)
@@ -60,7 +61,7 @@ def take_over(tables: Tables, lease: Lease, *, node: int, until: datetime) -> Cl
     lease.takeovers += 1
     lease.jobs = tuple(c._replace(job=c.job._replace(epoch=epoch, node=node)) for c in lease.jobs)
     tables.claims[epoch] = tables.claims.pop(old)
-    return lease.as_claim()
+    return replace(lease.as_claim(), taken_from=before)
 
 
 def _ready(tables: Tables, ask: Ask, now: datetime) -> list[Ready]:

@@ -44,6 +44,7 @@ RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvai
 RUNS: Final = 10
 IDLE_S: Final = 1.0
 BACK_WITHIN_S: Final = 4.0
+PATIENCE_S: Final = 4.0  # for a connection: whoever asks a node must hear in time that the server is away
 # A server or a network that is gone without a word is noticed within half a minute, not in two hours.
 PATIENCE: Final[Mapping[str, int]] = {
     "connect_timeout": 5,
@@ -185,7 +186,7 @@ class PostgresDatabase:
             kwargs={"autocommit": True, "prepare_threshold": 2} | _patience(url),
             configure=_configure,
             check=self._check,
-            timeout=10.0,
+            timeout=PATIENCE_S,
             # The pool waits twice as long after each failure, but starts afresh when it has given up.
             reconnect_timeout=BACK_WITHIN_S,
             open=False,

@@ -207,4 +207,5 @@ def _take_over(tx: Tx, hot: HotPath, row: ClaimRow, *, node: int, until: datetim
         sending=row.sending,
         takeovers=row.takeovers + 1,
         settled=settled,
+        taken_from=row.node,
     )

@@ -1,0 +1,38 @@
+"""What is on record, and in the log, of stops that are over and of nodes that died."""
+
+from datetime import timedelta
+
+from penstock.domain.lanes import lane
+from penstock.ports.events import LaneChanged
+from penstock.ports.store import Ask
+from penstock.wire import job_object
+from tests.scheduler.engine import Engine
+
+EAGER = {"recover_every": timedelta(milliseconds=100), "leader_every": timedelta(milliseconds=100)}
+
+
+async def test_a_lane_whose_pause_is_over_is_not_said_to_be_stopped(engine: Engine) -> None:
+    until = engine.store.now() - timedelta(seconds=1)
+    engine.store.pause_lane("orders", paused=True, actor="ops", reason="storm", until=until)
+    async with engine.node() as node:
+        await engine.until(lambda: "orders" in node.deck.board.lanes)
+        engine.lane(weight=2)
+        await engine.until(lambda: bool(engine.seen(LaneChanged)))
+
+    assert [event.stopped for event in engine.events if isinstance(event, LaneChanged)] == [False]
+
+
+async def test_a_lapse_is_on_record_as_that_of_the_node_that_had_the_job(engine: Engine) -> None:
+    engine.store.put_lane(lane("orders", poll_interval="50ms"), actor="test")
+    [id_] = engine.enqueue({})
+    gone = engine.store.register_node("gone")
+    claim = engine.store.claim(Ask(lane="orders", node=gone, lease=timedelta(milliseconds=300)))
+    assert claim is not None
+    async with engine.node(**EAGER):
+        await engine.ended(id_)
+
+    [lapsed] = engine.client.timeline(id_).attempts
+    assert (lapsed.outcome, lapsed.node) == ("lapsed", gone)
+    job = engine.client.get(id_)
+    assert job.context is not None
+    assert job_object(job)["run_at"] == job.context.run_at
