@@ -1,10 +1,10 @@
 """Letting somebody in: a key for a program, a login for a person. Checked here, kept by the store."""
 
 from collections.abc import Callable, Collection, Iterable
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from penstock.domain.access import Scope, check_label, check_scopes, hashed, new_key
+from penstock.domain.access import Scope, check_label, check_scopes, hashed, new_key, role_of
 from penstock.domain.intake import check_text
 from penstock.domain.passwords import SALT_BYTES, check_password, kept
 from penstock.errors import Forbidden, InvalidSetting
@@ -20,6 +20,7 @@ def grant_key(
     name: str,
     scopes: Iterable[str],
     *,
+    roles: Iterable[str] = (),
     tenant: str | None,
     lasts: timedelta | None,
     actor: str,
@@ -29,7 +30,7 @@ def grant_key(
     """Make a key and return it with its text, which nobody is shown again. `of`: nobody grants more."""
     if lasts is not None and not timedelta(0) < lasts <= LONGEST_LIFE:
         raise InvalidSetting("expires", f"{lasts} is no time from now: write 90d, ten years at most")
-    wanted = _granted(scopes, of, actor)
+    wanted = _granted(check_scopes(scopes, roles), of, actor)
     key = new_key(entropy)
     new = NewKey(entropy(ID_BYTES).hex(), check_label(name), hashed(key), wanted, _tenant(tenant), lasts)
     return store.add_key(new, actor=actor), key
@@ -40,21 +41,22 @@ def grant_login(
     name: str,
     *,
     password: str | None,
-    scopes: Iterable[str] | None,
+    scopes: Iterable[str] = (),
+    roles: Iterable[str] = (),
     tenant: str | None,
     actor: str,
     entropy: Entropy,
     of: Collection[Scope] = frozenset(Scope),
 ) -> User:
-    """Add somebody, or change what he may do or his password; what is None stays as it is."""
+    """Add somebody, or change what he may do or his password; what is not given stays as it is."""
     check_label(name)
-    wanted = None if scopes is None else _granted(scopes, of, actor)
+    names, bundles = [*scopes], [*roles]
+    wanted = _granted(check_scopes(names, bundles), of, actor) if names or bundles else None
     secret = None if password is None else kept(check_password(password, name=name), entropy(SALT_BYTES))
     return store.put_user(name, password=secret, scopes=wanted, tenant=_tenant(tenant), actor=actor)
 
 
-def _granted(names: Iterable[str], of: Collection[Scope], actor: str) -> frozenset[Scope]:
-    wanted = check_scopes(names)
+def _granted(wanted: frozenset[Scope], of: Collection[Scope], actor: str) -> frozenset[Scope]:
     if missing := wanted - frozenset(of):
         raise Forbidden(actor, f"grant what it does not have: {', '.join(sorted(missing))}")
     return wanted
@@ -67,3 +69,32 @@ def _tenant(tenant: str | None) -> str | None:
         return check_text(tenant)
     except (ValueError, TypeError) as error:
         raise InvalidSetting("tenant", str(error)) from None
+
+
+def key_object(key: ApiKey, now: datetime) -> dict[str, Any]:
+    """Return what is told of a key, which is never the key."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": [scope.value for scope in Scope if scope in key.scopes],
+        "role": role_of(key.scopes),
+        "tenant": key.tenant,
+        "valid": key.problem(now) is None,
+        "created_at": key.created_at,
+        "created_by": key.created_by,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "used_at": key.used_at,
+    }
+
+
+def user_object(user: User) -> dict[str, Any]:
+    """Return what is told of a user."""
+    return {
+        "name": user.name,
+        "scopes": [scope.value for scope in Scope if scope in user.scopes],
+        "role": role_of(user.scopes),
+        "tenant": user.tenant,
+        "created_at": user.created_at,
+        "seen_at": user.seen_at,
+    }

@@ -12,7 +12,8 @@ KIND = re.compile(r'(?:Problem\(|\d{3}: \()\s*(?:\d{3},\s*)?"([a-z-]+)"')
 
 def test_every_address_is_listed() -> None:
     routes = {
-        f"`{method.upper()} {path.replace('job_id:str', 'id')}`" for method, path in ROUTE.findall(SOURCES)
+        f"`{method.upper()} {path.replace('job_id:str', 'id').replace(':str', '')}`"
+        for method, path in ROUTE.findall(SOURCES)
     }
 
     assert len(routes) >= 10

@@ -136,7 +136,7 @@ def test_metrics_may_have_a_port_of_their_own(client: Client, tmp_path: Path) ->
 def test_with_a_login_it_asks_who_it_is(client: Client, tmp_path: Path) -> None:
     """On any address, under the names it goes by, without TLS only with a warning."""
     made, key = grant_key(
-        client.store, "ci", ["viewer"], tenant=None, lasts=None, actor="test", entropy=os.urandom
+        client.store, "ci", ["read"], tenant=None, lasts=None, actor="test", entropy=os.urandom
     )
     settings = 'host = "0.0.0.0"\nlogin = true\nhosts = ["penstock.example"]'
     with serving(tmp_path, settings) as served:

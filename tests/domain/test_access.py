@@ -28,17 +28,25 @@ def test_roles_are_bundles_of_scopes() -> None:
 
 
 def test_scopes_are_given_by_name_and_by_role() -> None:
-    assert check_scopes(["viewer", "payload"]) == {Scope.READ, Scope.PAYLOAD}
+    assert check_scopes(["payload"], ["viewer"]) == {Scope.READ, Scope.PAYLOAD}
     assert check_scopes(["enqueue"]) == {Scope.ENQUEUE}
-    assert spelled(check_scopes(["payload", "viewer"])) == "read,payload"
-    assert role_of(check_scopes(["viewer"])) == "viewer"
+    assert spelled(check_scopes(["payload"], ["viewer"])) == "read,payload"
+    assert role_of(check_scopes([], ["viewer"])) == "viewer"
     assert role_of(check_scopes(["enqueue"])) is None
 
 
-@pytest.mark.parametrize(("names", "problem"), [(["root"], "is none of read"), ([], "there is none")])
-def test_other_scopes_are_refused(names: list[str], problem: str) -> None:
+def test_the_scope_admin_is_not_the_role() -> None:
+    assert check_scopes(["admin"]) == {Scope.ADMIN}
+    assert check_scopes([], ["admin"]) == set(Scope)
+
+
+@pytest.mark.parametrize(
+    ("names", "roles", "problem"),
+    [(["root"], [], "is none of read"), ([], ["root"], "is none of viewer"), ([], [], "there is none")],
+)
+def test_other_scopes_are_refused(names: list[str], roles: list[str], problem: str) -> None:
     with pytest.raises(InvalidSetting, match=problem):
-        check_scopes(names)
+        check_scopes(names, roles)
 
 
 def test_somebody_with_a_tenant_or_without_payloads_does_not_see_all() -> None:

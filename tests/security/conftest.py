@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from penstock import Client
-from penstock.domain.access import ROLES, hashed, new_key
+from penstock.domain.access import ROLES, check_scopes, hashed, new_key
 from penstock.domain.passwords import SALT_BYTES, kept
 from penstock.ports.access import NewKey
 from penstock.ports.store import Store
@@ -23,11 +23,11 @@ Bearer = dict[str, str]
 
 
 def make_key(store: Store, name: str, *scopes: str, tenant: str | None = None) -> Bearer:
-    """Make a key and return the header that shows it."""
-    from penstock.domain.access import check_scopes  # noqa: PLC0415
-
+    """Make a key and return the header that shows it; the scope admin alone is `scope:admin`."""
+    plain = [scope for scope in scopes if scope not in ROLES]
+    wanted = check_scopes([scope.removeprefix("scope:") for scope in plain], set(scopes) & set(ROLES))
     key = new_key(os.urandom)
-    store.add_key(NewKey(name, name, hashed(key), check_scopes(scopes), tenant), actor="test")
+    store.add_key(NewKey(name, name, hashed(key), wanted, tenant), actor="test")
     return {"Authorization": f"Bearer {key}"}
 
 

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from penstock import __version__
 from penstock.api.access import Guarded
+from penstock.api.admitting import access_routes
 from penstock.api.bodies import MAX_BODY
 from penstock.api.callers import Callers
 from penstock.api.desk import Desk, json_answer
@@ -74,6 +75,7 @@ def make_app(
             desk, monotonic=clock.monotonic, mark=f"{rng.getrandbits(48):x}", over=over or asyncio.Event()
         ),
         *health_routes(desk, readiness, live=live, metrics=metrics),
+        *access_routes(desk),
         get_stats,
         *pages,
     ]

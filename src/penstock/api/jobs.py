@@ -14,6 +14,7 @@ from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.filters import SCHEDULED, Order, Span
 from penstock.domain.job import Enqueued
+from penstock.domain.masking import without_credentials
 from penstock.domain.queries import Filters
 from penstock.domain.states import TERMINAL
 from penstock.errors import InvalidJob, PenstockError
@@ -166,7 +167,11 @@ def _versions(client: Client, job_id: str) -> str:
     job = client.get(job_id)
     found = client.store.payload_versions(job.id)
     shown = [
-        {**version._asdict(), "payload": raw(version.payload), "headers": raw(version.headers)}
+        {
+            **version._asdict(),
+            "payload": raw(version.payload),
+            "headers": raw(without_credentials(version.headers)),
+        }
         for version in found
     ]
     return encode({"id": job.id, "revision": job.live.revision, "versions": shown})

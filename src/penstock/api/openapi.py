@@ -11,6 +11,7 @@ from typing import Any, Final
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
+from penstock.api.access_shapes import ACCESS_SHAPES
 from penstock.api.desk import json_answer
 from penstock.api.schemas import BOOLEAN, LIMIT, SCHEMAS, STRING, TIME, Schema, ref
 from penstock.api.scopes import OPEN, needs_of
@@ -159,6 +160,27 @@ DOCS: Final[Mapping[str, Doc]] = {
     "GET /api/operations": _look("bulk operations, newest first", "Operations", **LIST),
     "GET /api/operations/{operation_id}": _look("how far one is", "Operation", 404),
     "POST /api/operations/{operation_id}/stop": _act("stop one where it is", "Reason", "Operation", 404),
+    "GET /api/access": _look("API keys, the newest first", "ApiKeys"),
+    "POST /api/access": Doc(
+        summary="make an API key, which is shown once",
+        takes=("NewApiKey",),
+        gives={201: "NewApiKeyMade"},
+        fails=(*_BODY,),
+    ),
+    "DELETE /api/access/{name}": Doc(
+        summary="revoke an API key, by its name or id",
+        gives={200: "ApiKey"},
+        query={"reason": STRING},
+        fails=(404, 422),
+    ),
+    "GET /api/users": _look("people who log in", "Users"),
+    "PUT /api/users/{name}": _act("add somebody, or change what he may do", "NewUser", "User", 404),
+    "DELETE /api/users/{name}": Doc(
+        summary="let somebody in no more",
+        gives={200: "Deleted"},
+        query={"reason": STRING},
+        fails=(404, 422),
+    ),
     "GET /api/stats": _look("the figures of the status page", "Anything"),
     "GET /api/events": Doc(
         summary="what changes, as it changes: server-sent events",
@@ -211,7 +233,7 @@ def document(handlers: Iterable[HTTPRouteHandler], *, version: str) -> dict[str,
         "info": {"title": "Penstock", "version": version, "license": {"name": "Apache-2.0"}},
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": {**SCHEMAS, "EnqueueAnswer": enqueued},
+            "schemas": {**SCHEMAS, **ACCESS_SHAPES, "EnqueueAnswer": enqueued},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }

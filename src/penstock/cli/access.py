@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from typing import Final
 
 import click
 
@@ -12,9 +12,7 @@ from penstock.cli.render import ago, print_json, print_table
 from penstock.cli.serve import Duration
 from penstock.client import Client
 from penstock.domain.access import ROLES, Scope, role_of, spelled
-from penstock.granting import grant_key
-from penstock.ports.access import ApiKey
-from penstock.wire import stamp
+from penstock.granting import grant_key, key_object
 
 role_option: Final = click.option(
     "--role", "roles", multiple=True, type=click.Choice(list(ROLES)), help="What it may do, by a name for it."
@@ -64,14 +62,15 @@ def create(
     made, key = grant_key(
         client.store,
         name,
-        [*roles, *scopes],
+        scopes,
+        roles=roles,
         tenant=tenant,
         lasts=lasts,
         actor=actor(),
         entropy=os.urandom,
     )
     if as_json:
-        print_json(facts_of(made, made.created_at) | {"key": key})
+        print_json(key_object(made, made.created_at) | {"key": key})
         return
     click.echo(key)
     note(f"key {made.name} may {spelled(made.scopes)}; keep it now, it is not shown again")
@@ -86,7 +85,7 @@ def list_(client: Client, *, everything: bool, as_json: bool) -> None:
     now = client.store.now()
     found = [key for key in client.store.api_keys() if everything or key.revoked_at is None]
     if as_json:
-        print_json({"keys": [facts_of(key, now) for key in found]})
+        print_json({"keys": [key_object(key, now) for key in found]})
         return
     rows = [
         (
@@ -116,23 +115,6 @@ def revoke(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) 
     confirmed(f"Revoke the key {name}?", yes=yes)
     key = client.store.revoke_key(name, actor=actor(), reason=reason)
     if as_json:
-        print_json(facts_of(key, client.store.now()))
+        print_json(key_object(key, client.store.now()))
     else:
         note(f"key {key.name} ({key.id}) is revoked")
-
-
-def facts_of(key: ApiKey, now: datetime) -> dict[str, Any]:
-    """Return what is told of a key."""
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": [scope for scope in Scope if scope in key.scopes],
-        "role": role_of(key.scopes),
-        "tenant": key.tenant,
-        "valid": key.problem(now) is None,
-        "created_at": stamp(key.created_at),
-        "created_by": key.created_by,
-        "expires_at": key.expires_at and stamp(key.expires_at),
-        "revoked_at": key.revoked_at and stamp(key.revoked_at),
-        "used_at": key.used_at and stamp(key.used_at),
-    }

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -11,11 +11,10 @@ from penstock.cli.access import role_option, scope_option, tenant_option
 from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import ago, print_json, print_table
 from penstock.client import Client
-from penstock.domain.access import Scope, role_of, spelled
+from penstock.domain.access import role_of, spelled
 from penstock.errors import InvalidSetting, NotFound
-from penstock.granting import grant_login
+from penstock.granting import grant_login, user_object
 from penstock.ports.access import User
-from penstock.wire import stamp
 
 password_option: Final = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of asking."
@@ -54,7 +53,8 @@ def add(
         client.store,
         name,
         password=_password(stdin=password_stdin),
-        scopes=[*roles, *scopes],
+        scopes=scopes,
+        roles=roles,
         tenant=tenant,
         actor=actor(),
         entropy=os.urandom,
@@ -88,7 +88,8 @@ def set_(
         client.store,
         name,
         password=None,
-        scopes=[*roles, *scopes] or None,
+        scopes=scopes,
+        roles=roles,
         tenant=tenant or (None if no_tenant else known.tenant),
         actor=actor(),
         entropy=os.urandom,
@@ -111,7 +112,6 @@ def password(client: Client, name: str, *, password_stdin: bool, as_json: bool) 
         client.store,
         name,
         password=secret,
-        scopes=None,
         tenant=known.tenant,
         actor=actor(),
         entropy=os.urandom,
@@ -126,7 +126,7 @@ def list_(client: Client, *, as_json: bool) -> None:
     """List people: what they may do, and when they last logged in."""
     found, now = client.store.users(), client.store.now()
     if as_json:
-        print_json({"users": [facts_of(user) for user in found]})
+        print_json({"users": [user_object(user) for user in found]})
         return
     rows = [
         (user.name, role_of(user.scopes) or spelled(user.scopes), user.tenant, ago(user.seen_at, now))
@@ -155,18 +155,6 @@ def remove(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) 
         note(f"user {name} is removed")
 
 
-def facts_of(user: User) -> dict[str, Any]:
-    """Return what is told of a user."""
-    return {
-        "name": user.name,
-        "scopes": [scope for scope in Scope if scope in user.scopes],
-        "role": role_of(user.scopes),
-        "tenant": user.tenant,
-        "created_at": stamp(user.created_at),
-        "seen_at": user.seen_at and stamp(user.seen_at),
-    }
-
-
 def _password(*, stdin: bool) -> str:
     if stdin:
         return sys.stdin.readline().rstrip("\r\n")
@@ -177,6 +165,6 @@ def _password(*, stdin: bool) -> str:
 
 def _say(user: User, text: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(facts_of(user))
+        print_json(user_object(user))
     else:
         note(text)

@@ -57,18 +57,20 @@ class Who(NamedTuple):
 LOCAL: Final = Who("api", frozenset(Scope))
 
 
-def check_scopes(names: Iterable[str]) -> frozenset[Scope]:
-    """Return scopes from their names and from names of roles, or raise InvalidSetting."""
+def check_scopes(names: Iterable[str], roles: Iterable[str] = ()) -> frozenset[Scope]:
+    """Return scopes by their names and by roles, or raise InvalidSetting.
+
+    They are told apart because `admin` is both: the scope alone opens no job, the role everything.
+    """
     found: set[Scope] = set()
     for name in names:
-        if name in ROLES:
-            found |= ROLES[name]
-        elif name in set(Scope):
-            found.add(Scope(name))
-        else:
-            raise InvalidSetting(
-                "scope", f"{name!r} is none of {', '.join(Scope)}, and no role ({', '.join(ROLES)})"
-            )
+        if name not in set(Scope):
+            raise InvalidSetting("scope", f"{name!r} is none of {', '.join(Scope)}")
+        found.add(Scope(name))
+    for role in roles:
+        if role not in ROLES:
+            raise InvalidSetting("role", f"{role!r} is none of {', '.join(ROLES)}")
+        found |= ROLES[role]
     if not found:
         raise InvalidSetting("scope", "there is none: give at least one, or a role")
     return frozenset(found)

@@ -1,0 +1,56 @@
+"""Keys and users over the API: made by those who may, granting no more than they have."""
+
+from collections.abc import Callable
+
+from tests.api.node import Http
+from tests.security.conftest import PASSWORD, Bearer, log_in, make_key
+
+Keys = Callable[..., Bearer]
+
+
+def test_a_key_is_made_shown_once_used_and_revoked(locked: Http, key: Keys) -> None:
+    admin = key("admin")
+    new = {"name": "made", "role": "viewer", "tenant": "acme", "expires": "90d"}
+    made = locked.post("/api/access", new, headers=admin)
+    assert made.status_code == 201, made.text
+    text = made.json()["key"]
+    bearer = {"Authorization": f"Bearer {text}"}
+
+    assert locked.get("/api/jobs", headers=bearer).status_code == 200
+    listed = locked.get("/api/access", headers=admin)
+    assert text not in listed.text
+    assert "made" in {one["name"] for one in listed.json()["keys"]}
+    assert locked.post("/api/access", new, headers=admin).status_code == 422
+    revoked = locked.request("DELETE", "/api/access/made?reason=left", headers=admin)
+    assert revoked.json()["valid"] is False
+    assert locked.request("DELETE", "/api/access/made?reason=left", headers=admin).status_code == 404
+    audit = locked.node.client.store.audit_log().entries
+    assert [entry.action for entry in audit[:2]] == ["access.revoke", "access.create"]
+    assert audit[0].actor.startswith("key:")
+
+
+def test_nobody_grants_what_he_does_not_have(locked: Http, key: Keys) -> None:
+    """Somebody who may only administer cannot make himself a key that reads payloads."""
+    only = make_key(locked.node.client.store, "only", "scope:admin")
+    refused = locked.post("/api/access", {"name": "more", "scopes": ["payload"]}, headers=only)
+
+    assert refused.status_code == 403
+    assert "grant what it does not have: payload" in refused.json()["detail"]
+
+
+def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
+    admin = key("admin")
+    added = locked.request(
+        "PUT", "/api/users/eve", json={"password": PASSWORD, "role": "viewer"}, headers=admin
+    )
+    assert added.status_code == 200, added.text
+    assert log_in(locked, "eve")
+    changed = locked.request("PUT", "/api/users/eve", json={"role": "operator"}, headers=admin).json()
+    assert changed["role"] == "operator"
+    assert "scrypt" not in locked.get("/api/users", headers=admin).text
+    assert locked.request("PUT", "/api/users/nobody", json={}, headers=admin).status_code == 404
+    weak = locked.request("PUT", "/api/users/eve", json={"password": "short"}, headers=admin)
+    assert weak.status_code == 422
+    assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 200
+    assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 404
+    assert locked.request("DELETE", "/api/users/a%00b?reason=x", headers=admin).status_code == 422

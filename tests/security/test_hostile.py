@@ -1,0 +1,209 @@
+"""Forty hostile texts through every field, every filter, every screen, the command line and the log."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from io import StringIO
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from penstock import Client
+from penstock.cli.main import main
+from penstock.domain.lanes import lane
+from penstock.errors import PenstockError
+from penstock.observability.logs import configure
+from penstock.stores.connect import connect
+from tests.api.node import Http, served
+from tests.security.hostile import HOSTILE, worries
+from tests.security.routes import Route, routes_of
+
+HTML = {"Accept": "text/html"}
+FIELDS = (
+    "group",
+    "key",
+    "tenant",
+    "target",
+    "entity",
+    "version",
+    "correlation",
+    "id",
+    "pool",
+    "mode",
+    "lane",
+)
+PARAMETERS = ("q filter", "lane", "group tenant key", "after", "state within next from to")
+QUIET = ("/health", "/metrics", "/login/", "/api/openapi", "/static")
+
+
+@pytest.fixture(scope="module")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('hostile')}/penstock.db"
+
+
+@pytest.fixture(scope="module")
+def hurt(store_url: str) -> Iterator[Http]:
+    """Return a node whose store holds every text in every field that takes it."""
+    with closing(connect(store_url)) as store:
+        store.migrate()
+        store.put_lane(lane("orders", mode="block_on_error"), actor="test")
+        with Client(store, actor="api") as client, served(client) as http:
+            http.node.start()
+            for text in HOSTILE:
+                seed(client, text)
+            yield http
+
+
+def seed(client: Client, text: str) -> None:
+    """Put a text wherever it is let in; what is refused must be refused by name."""
+    accepted = {}
+    for field in FIELDS:
+        [answer] = client.enqueue_many([{"lane": "orders", field: text}])
+        if not isinstance(answer, PenstockError):
+            accepted[field] = text
+    fields: dict[str, object] = {name: value for name, value in accepted.items() if name not in ("id", "key")}
+    for more in ({"payload": {text: [text]}}, {"headers": {"X-Text": text}}, {"event": {"type": text}}):
+        [answer] = client.enqueue_many([{"lane": "orders", **more}])
+        if not isinstance(answer, PenstockError):
+            fields |= more
+    [job] = client.enqueue_many([{**fields, "lane": "orders"}])
+    assert not isinstance(job, PenstockError), job
+    try:
+        client.cancel(job.id, reason=text)
+        client.store.pause_lane("orders", paused=True, actor="test", reason=text)
+        client.store.pause_group("orders", text, paused=True, actor="test", reason=text)
+    except (PenstockError, ValueError):
+        pass
+
+
+def check(answer: httpx.Response, what: str) -> list[str]:
+    """Return what is wrong with an answer."""
+    wrong = [f"{what}: {answer.status_code} {answer.text[:200]}"] if answer.status_code >= 500 else []
+    names = {name.lower() for name, _ in answer.headers.multi_items()}
+    if "x-injected" in names or "x-injected" in answer.headers.get("set-cookie", ""):
+        wrong.append(f"{what}: a header was injected")
+    if answer.headers.get("x-content-type-options") != "nosniff":
+        wrong.append(f"{what}: types may be guessed")
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        wrong += [f"{what}: {worry}" for worry in worries(answer.text)]
+    return wrong
+
+
+def looks(http: Http) -> list[Route]:
+    return [route for route in routes_of(http.node) if route.method == "GET" and route.path != "/api/events"]
+
+
+def test_there_are_forty() -> None:
+    assert len(set(HOSTILE)) == 40
+
+
+def test_every_screen_shows_them_as_text(hurt: Http) -> None:
+    """Lists of everything, and each job by itself."""
+    jobs = hurt.node.client.list(limit=500).jobs
+    wrong = []
+    for route in looks(hurt):
+        values = [job.id for job in jobs[::11]] if "job_id" in route.path else ["orders"]
+        for value in values:
+            url = route.url(value)
+            wrong += check(hurt.get(url, headers=HTML), url)
+    assert wrong == []
+    assert len(jobs) > 200
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_address_and_no_filter_breaks_anything(hurt: Http, part: int) -> None:
+    """Each text at a quarter of the addresses and filters; every address gets ten of them."""
+    wrong = []
+    routes = [route for route in looks(hurt) if not route.path.startswith(QUIET)]
+    for number, text in enumerate(HOSTILE[part::4]):
+        plain = text.encode("utf-8", "replace").decode()
+        for route in [route for route in routes if "{" in route.path][number % 4 :: 4]:
+            url = route.url(quote(plain, safe=""))
+            wrong += check(hurt.get(url, headers=HTML), url)
+        for route in [route for route in routes if "{" not in route.path][number % 4 :: 4]:
+            for names in PARAMETERS:
+                answer = hurt.get(route.path, params=dict.fromkeys(names.split(), plain), headers=HTML)
+                wrong += check(answer, f"{route.path} {names} {plain!r}")
+    assert wrong == []
+
+
+def test_no_form_and_no_body_breaks_anything(hurt: Http) -> None:
+    wrong = []
+    acts = [route for route in routes_of(hurt.node) if route.method != "GET"]
+    for text in (HOSTILE[1], HOSTILE[14], HOSTILE[25], HOSTILE[29], HOSTILE[35]):
+        plain = text.encode("utf-8", "replace").decode()
+        fields = dict.fromkeys(
+            ("name", "password", "next", "lane", "group", "reason", "until", "payload"), plain
+        )
+        fields |= dict.fromkeys(("run_at", "verb", "filter", "q", "outcome", "settings", "rate"), plain)
+        for route in acts:
+            url = route.url("orders")
+            form = hurt.request(route.method, url, data=fields, headers=HTML)
+            as_json = HTML | {"Content-Type": "application/json"}
+            text_of = json.dumps({**fields, "reason": text})
+            body = hurt.request(route.method, url, content=text_of, headers=as_json)
+            wrong += check(form, f"{route.method} {route.path} form")
+            wrong += check(body, f"{route.method} {route.path} json")
+    assert wrong == []
+
+
+def printed(*arguments: str) -> str:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code in {0, 1}, (arguments, result.output, result.exception)
+    return result.output
+
+
+def test_no_command_lets_them_move_the_cursor(hurt: Http, store_url: str) -> None:
+    jobs = hurt.node.client.list(limit=500).jobs
+    outputs = {
+        command: printed(*command.split(), "--store", store_url)
+        for command in (
+            "jobs list --limit 500",
+            "groups list",
+            "lanes list",
+            "lanes show orders",
+            "audit",
+            "pools list",
+            "dead list",
+            "history",
+        )
+    }
+    for job in jobs[::9]:
+        for verb in ("show", "timeline", "explain"):
+            outputs[f"{verb} {job.id}"] = printed("jobs", verb, job.id, "--store", store_url)
+    wrong = {
+        command: sorted(odd)
+        for command, output in outputs.items()
+        if (odd := {c for c in output if not c.isprintable() and c not in "\n\t"})
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_no_log_line_is_forged(form: str) -> None:
+    stream = StringIO()
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        configure(level="info", form=form, stream=stream)
+        for text in HOSTILE:
+            logging.getLogger("penstock.access").warning("log-in of %r failed: %s", text, text)
+    finally:
+        root.handlers[:], root.level = before[0], before[1]
+    lines = stream.getvalue().encode("utf-8", "replace").decode().splitlines()
+
+    assert len(lines) == len(HOSTILE)
+    assert all(line.isprintable() for line in lines)
+    if form == "json":
+        assert all(json.loads(line)["level"] == "warning" for line in lines)
+
+
+def test_nothing_was_lost(hurt: Http, store_url: str) -> None:
+    """After all this the tables are there, and no file but the store's."""
+    assert hurt.node.client.list(limit=1).jobs
+    assert hurt.get("/health/ready").status_code == 200
+    assert {path.name.partition(".db")[0] for path in Path(store_url[10:]).parent.iterdir()} == {"penstock"}
