@@ -147,3 +147,9 @@ def test_a_lane_knows_its_mode_and_its_retention_class() -> None:
 def test_lanes_are_equal_by_what_they_say() -> None:
     assert lane("orders", weight=2) == lane("orders", weight=2) != lane("orders")
     assert isinstance(lane("orders"), Lane)
+
+
+def test_a_payload_has_room_in_one_row() -> None:
+    assert lane("orders", max_payload="1GiB")["max_payload"] == "1GiB"
+    with pytest.raises(InvalidSetting, match="write at most 1GiB"):
+        lane("orders", max_payload="2GiB")

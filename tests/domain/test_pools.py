@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from penstock.domain.lanes import lane
-from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.domain.pools import POOL_SETTINGS, Pool, check_pool, pool
 from penstock.errors import InvalidSetting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -66,3 +66,9 @@ def test_a_pause_ends_by_itself_when_its_time_has_come() -> None:
         assert [paused.stopped(NOW - timedelta(microseconds=1)), paused.stopped(NOW)] == [True, False]
     assert Pool("web", paused=True).stopped(NOW)
     assert not Pool("web", paused_until=NOW).stopped(NOW - timedelta(days=1))
+
+
+def test_the_pool_of_a_lane_exists() -> None:
+    check_pool("web", ["web"])
+    with pytest.raises(InvalidSetting, match='unknown pool "wbe"; did you mean web'):
+        check_pool("wbe", ["web"])

@@ -47,6 +47,7 @@ def test_all_else_goes_as_it_is() -> None:
 def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
     query = job_query({"filter": "state:dead,held attempt>2", "state": "held", "lane": "a"}, now=lambda: NOW)
     assert (query.states, query.lane, query.line) == ({HELD}, "a", "state:dead,held attempt>2")
+    assert job_query({"filter": "lane:a", "lane": "a"}, now=lambda: NOW).lane == "a"
     with pytest.raises(InvalidQuery, match="lane: stands in the filter and beside it"):
         job_query({"filter": "lane:a", "lane": "b"}, now=lambda: NOW)
     with pytest.raises(InvalidQuery, match="leave no state"):
