@@ -1,0 +1,25 @@
+"""Settings that cannot work, and the nearest ones that do."""
+
+from datetime import timedelta
+
+import pytest
+
+from penstock.domain.lanes import check_version
+from penstock.domain.sense import BOUNDS, within
+from penstock.errors import VersionChanged
+
+
+@pytest.mark.parametrize("setting", BOUNDS)
+def test_what_is_out_of_bounds_is_brought_within(setting: str) -> None:
+    least, most = BOUNDS[setting]
+
+    assert within(setting, timedelta(0)) == least
+    assert within(setting, timedelta.max) == most
+    assert within(setting, least) == least
+
+
+def test_a_version_that_somebody_else_has_changed_is_noticed() -> None:
+    check_version("lane", "orders", 3, None)
+    check_version("lane", "orders", 3, 3)
+    with pytest.raises(VersionChanged):
+        check_version("lane", "orders", 4, 3)
