@@ -19,6 +19,7 @@ from tests.plans.backlog import GROUPS, PLAIN, Size, fill_postgres, put_lanes
 from tests.plans.counting import touched
 
 SIZE: Final = Size(jobs=200_000, history=50_000)
+HUGE: Final = Size(jobs=1_000_000, history=10_000_000)
 CALLS: Final = 6
 # What the figures cost that all pages share, at most once a second however many look: with what is due in
 # each lane that is behind.
@@ -89,11 +90,12 @@ def _keep_figures(http: Http) -> None:
     http.node.figures._stats._until = math.inf
 
 
-def test_a_page_makes_few_calls_and_reads_few_rows(pg_server: PgServer) -> None:
+@pytest.mark.parametrize("size", [SIZE, pytest.param(HUGE, marks=pytest.mark.soak)], ids=["big", "huge"])
+def test_a_page_makes_few_calls_and_reads_few_rows(pg_server: PgServer, size: Size) -> None:
     spread = "UPDATE penstock.dead SET finished_at = finished_at - arrival * interval '1 ms'"
     calls, rows = dict[str, dict[str, int]](), dict[str, float]()
     with pg_server(18).database() as url, closing(PostgresStore(url, max_connections=1)) as store:
-        job = _prepared(store, lambda lanes: fill_postgres(url, lanes, SIZE))
+        job = _prepared(store, lambda lanes: fill_postgres(url, lanes, size))
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(spread)
             connection.execute("ANALYZE")
