@@ -36,7 +36,7 @@ FIELDS = (
     "mode",
     "lane",
 )
-PARAMETERS = ("q filter", "lane", "group tenant key", "after", "state within next from to")
+PARAMETERS = ("q filter", "lane group tenant", "after key state within next from to")
 QUIET = ("/health", "/metrics", "/login/", "/api/openapi", "/static")
 
 
