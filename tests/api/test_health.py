@@ -8,10 +8,12 @@ from prometheus_client import CollectorRegistry
 
 from penstock import Client
 from penstock.api.app import make_metrics_app
+from penstock.api.callers import Callers
 from penstock.api.server import serve_http
 from penstock.cli.ask import PATIENCE_S, StoreAway, ask
 from penstock.errors import StoreUnavailable
 from penstock.observability.metrics import Metrics
+from penstock.ports.clock import SystemClock
 from penstock.ports.events import Called, StoreBack, StoreFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.stores.postgres import database
@@ -109,7 +111,8 @@ async def test_metrics_may_have_a_port_of_their_own(sqlite_url: str) -> None:
     with Client(sqlite_url) as client, ThreadExecutor(1) as executor:
         registry = CollectorRegistry()
         Metrics(registry, version="1")
-        app = make_metrics_app(client, executor=executor, metrics=registry)
+        callers = Callers(client.store, executor=executor, clock=SystemClock(), login=False)
+        app = make_metrics_app(client, executor=executor, metrics=registry, callers=callers)
         stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as group, httpx.AsyncClient() as http:
             group.create_task(serve_http(app, "127.0.0.1", 0, stop, listening=address.set_result))

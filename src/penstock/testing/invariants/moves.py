@@ -344,10 +344,15 @@ def _check_tries(change: Change, after: Spot, moves: Sequence[Move]) -> None:
         raise change.broken(WrongAttempts, f"exhausted after {row.attempt} of {fewest} attempts")
 
 
+_LAPSES: Final = frozenset({"lapsed", "not_started"})
+
+
 def _check_rows(change: Change, before: Live, after: Live) -> None:
     for row in change.attempts:
         told = (row.arrival, row.attempt, row.send, row.epoch, row.node)
-        true = (after.arrival, after.attempt, before.current_send, before.epoch, before.node)
+        # A claim that was taken over lapsed with the node that had it, not with the one that found it.
+        node = row.node if row.outcome in _LAPSES and before.state == JobState.CLAIMED else before.node
+        true = (after.arrival, after.attempt, before.current_send, before.epoch, node)
         if told != true or row.ended_at != change.now:
             raise change.broken(MissingFromTimeline, "the attempt's row is about something else", true=true)
         if after.state == JobState.PENDING and row.due_at != after.due_at:
