@@ -15,6 +15,7 @@ from penstock.api.app import make_app
 from penstock.api.callers import Callers
 from penstock.api.dispatch import dispatch_routes
 from penstock.api.server import serve_http
+from penstock.api.stats import Stats
 from penstock.client import Client
 from penstock.delivery.processing import Processor
 from penstock.domain.envelopes import Envelope
@@ -137,15 +138,16 @@ async def served(bed: Bed, *, routes: tuple[Any, ...] = ()) -> AsyncIterator[Bed
     """Serve the processing endpoint until the block ends."""
     await bed.tokens.refresh()
     processor = Processor(bed.ground(), bed.opener(), bed.tokens)
+    health, live = Health(), Live(bed.clock.monotonic)
     app = make_app(
         bed.client,
         executor=bed.executor,
-        health=Health(),
+        health=health,
         metrics=CollectorRegistry(),
-        live=Live(bed.clock.monotonic),
+        live=live,
         clock=bed.clock,
         rng=Random(1),  # noqa: S311
-        version="1",
+        stats=Stats(bed.client, live=live, health=health, version="1", monotonic=bed.clock.monotonic),
         callers=Callers(bed.client.store, executor=bed.executor, clock=bed.clock, login=False),
         pages=[*dispatch_routes(processor), *routes],
     )
