@@ -49,8 +49,7 @@ def _lane(file: ConfigFile, name: str, given: Mapping[str, Any]) -> Lane:
 def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:
     """Return a line for each lane whose sink is neither a connection of the file nor one of our own kinds.
 
-    So for one whose target its sink cannot call. Warnings only: a kind may come from a plug-in, and another
-    node's file may name the connection.
+    A warning only: a kind may come from a plug-in, and another node's file may name the connection.
     """
     known = {*SINK_KINDS, *sinks}
     warnings = []
@@ -61,11 +60,6 @@ def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterabl
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             where = f"{file.where(['lanes', each.name, 'sink'])}: " if file is not None else ""
             warnings.append(f'{where}lanes.{each.name}.sink: no sink "{sink}" is known here{hint}')
-        elif sink == "http" and not (each["target"] or "http://").lower().startswith(("http://", "https://")):
-            where = f"{file.where(['lanes', each.name, 'target'])}: " if file is not None else ""
-            warnings.append(
-                f"{where}lanes.{each.name}.target: is no http:// or https:// address, as its sink needs"
-            )
     return warnings
 
 
