@@ -93,7 +93,7 @@ def test_ipv6_loopback_has_brackets() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104
 def test_it_does_not_listen_for_other_machines(host: str) -> None:
-    with pytest.raises(InvalidSetting, match="no login yet"):
+    with pytest.raises(InvalidSetting, match="set login = true"):
         listen(host, 0)
 
 
@@ -101,7 +101,7 @@ def test_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch)
     elsewhere = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: elsewhere)
 
-    with pytest.raises(InvalidSetting, match="no login yet"):
+    with pytest.raises(InvalidSetting, match="set login = true"):
         listen("localhost", 0)
 
 

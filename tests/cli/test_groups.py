@@ -119,13 +119,14 @@ def test_explain_names_the_job_in_the_way(ready: Run, read: RunJson, stuck: tupl
     dead, behind = stuck
 
     found = read("jobs", "explain", behind)
+    died = read("jobs", "show", dead)["finished_at"]
 
     text = f"waits for job {dead} of group A-1, which is dead (exhausted: 500 from /hook): "
     assert found == {
         "state": "pending",
         "gate": "group",
         "text": f"{text}retry, skip or cancel it",
-        "since": None,
+        "since": died,
         "until": None,
         "by": None,
         "job": dead,
