@@ -133,7 +133,8 @@ def test_explain_names_the_job_in_the_way(ready: Run, read: RunJson, stuck: tupl
         "eta": None,
     }
     shown = dict(line.split("\t") for line in ready("jobs", "explain", behind).stdout.splitlines())
-    assert shown == {name: value for name, value in found.items() if value is not None}
+    assert died.startswith(shown.pop("since").removesuffix("Z"))
+    assert shown == {name: value for name, value in found.items() if value is not None and name != "since"}
     assert 'no job "nonsense"' in ready("jobs", "explain", "nonsense", code=3).stderr
 
 
