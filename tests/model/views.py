@@ -191,7 +191,9 @@ class View:
         found = self.store.standing(id_)
         if found is None:
             return None
-        ahead = None if found.ahead is None else found.ahead._replace(due_at=None)  # type: ignore[arg-type]
+        ahead = found.ahead
+        if ahead is not None:  # each store has a clock of its own
+            ahead = ahead._replace(due_at=None, since=None)  # type: ignore[arg-type]
         return {
             "ahead": ahead,
             "before": found.before,
