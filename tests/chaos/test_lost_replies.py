@@ -83,7 +83,7 @@ async def test_a_node_whose_store_neither_answers_nor_fails_ends_and_says_why(
             network.silence()
 
             assert await process.ended(within=20) == WEDGED, process.told
-            assert "the store has neither answered nor failed for 0:00:03: giving up" in process.told
+            assert "the store has neither answered nor failed for 3s: giving up" in process.told
         finally:
             process.kill()
 

@@ -11,7 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from penstock import AsyncClient, Client, Enqueued, InvalidJob, KeyConflict, UnknownLane
-from penstock.errors import InvalidSetting, PenstockError
+from penstock.errors import PenstockError
 from penstock.integrations.refusals import refusal
 from tests.client.callers import path
 from tests.client.conftest import LANE, put_lane
@@ -166,8 +166,3 @@ class TestErrors:
         found = refusal(wrapped)
 
         assert (type(found), str(found)) == (type(expected), str(expected))
-
-
-def test_an_address_of_an_api_is_no_store() -> None:
-    with pytest.raises(InvalidSetting):
-        Client("https://penstock.example.com")

@@ -1,5 +1,6 @@
 """The way in: one job, many jobs, the same job twice."""
 
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from penstock import (
 from penstock.domain.job import Context
 from penstock.domain.states import Verb
 from penstock.domain.ulid import is_valid
-from penstock.errors import InvalidSetting, PenstockError, SchemaMismatch
+from penstock.errors import PenstockError, SchemaMismatch
 from penstock.stores.memory import MemoryStore
 from tests.client.conftest import LANE, put_lane
 
@@ -186,10 +187,10 @@ def test_a_stream_is_written_as_it_comes(memory: MemoryStore) -> None:
 
 
 class TestOpening:
-    @pytest.mark.parametrize("url", ["http://127.0.0.1:7070", "https://penstock.example.com/api"])
-    def test_an_api_is_refused_for_now(self, url: str) -> None:
-        with pytest.raises(InvalidSetting, match=r"this is the address of an API.*give the database"):
-            Client(url)
+    def test_an_api_that_is_not_there_says_so(self) -> None:
+        nowhere = "http://127.0.0.1:1"
+        with pytest.raises(StoreUnavailable, match=re.escape(nowhere)), Client(nowhere) as client:
+            client.list()
 
     def test_a_database_without_tables_says_what_to_do(self, tmp_path: Path) -> None:
         (tmp_path / "empty.db").touch()

@@ -76,6 +76,10 @@ class Newcomer:
         told = "\n".join(f"{one.name}: {one.said[-1500:]}{one.told[-1500:]}" for one in self.terminals)
         raise AssertionError(f"never saw {what}\n{told}")
 
+    def changes(self, lane: str) -> int:
+        """Count how often a node has said that new settings of a lane are in force."""
+        return sum(f"{one.said}{one.told}".count(f"{lane}: version") for one in self.terminals)
+
     def get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
             return str(answer.read().decode())
@@ -199,7 +203,9 @@ def own_endpoint(newcomer: Newcomer) -> None:
 
 
 def own_rate(newcomer: Newcomer) -> None:
+    told = newcomer.changes("hello")
     newcomer.types("penstock lanes set hello rate=5/s")
+    newcomer.sees("the new rate in force", lambda: newcomer.changes("hello") > told)
     before = newcomer.lane("hello")["succeeded"]
     newcomer.types("""seq 20 | sed 's/.*/{"payload": {"n": &}}/' | penstock enqueue hello -""")
     newcomer.types("penstock top --once")

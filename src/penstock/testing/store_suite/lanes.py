@@ -57,6 +57,7 @@ class LaneTests:
 
     def test_a_setting_can_be_taken_back(self, store: Store) -> None:
         """None is a value too."""
+        store.put_pool(pool_of("web"), actor="b")
         put_lane(store, pool="web", rate="5/s")
         lane = put_lane(store)
 
