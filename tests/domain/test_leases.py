@@ -10,7 +10,6 @@ from penstock.domain.leases import (
     default_margin,
     holds,
     lapsed,
-    may_act,
     next_term,
     renew_every,
     renewed,
@@ -93,16 +92,6 @@ def test_a_lease_lapses_at_its_end() -> None:
     """Not a microsecond before."""
     assert not lapsed(NOW, now=NOW - timedelta(microseconds=1))
     assert lapsed(NOW, now=NOW)
-
-
-def test_only_the_trusting_holder_acts() -> None:
-    """Not without a term, not in another's, not when trust has ended."""
-    mine = Term(3, "a", NOW)
-
-    assert may_act(mine, "a", now=10.0, until=11.0)
-    assert not may_act(mine, "b", now=10.0, until=11.0)
-    assert not may_act(mine, "a", now=11.0, until=11.0)
-    assert not may_act(None, "a", now=10.0, until=11.0)
 
 
 def test_the_first_term_is_one() -> None:

@@ -87,11 +87,6 @@ def lapsed(until: datetime, *, now: datetime) -> bool:
     return now >= until
 
 
-def may_act(term: Term | None, node: str, *, now: float, until: float) -> bool:
-    """Return whether this node leads and knows it; `until` is `trusted_until` of its last renewal."""
-    return term is not None and term.holder == node and trusted(now, until)
-
-
 def next_term(current: Term | None, candidate: str, *, now: datetime, lease: timedelta) -> Term | None:
     """Return the term the store issues to a candidate, None while another node's has not lapsed.
 

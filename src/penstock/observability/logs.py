@@ -10,7 +10,6 @@ import re
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-FORMATS: Final = ("console", "json")
 FIELDS: Final = "fields"  # the attribute of a record that holds the facts beside its sentence
 _SECRETS: Final = (
     (re.compile(r"(?<=://)([^/?#@:\s\"]*):[^/?#@\s\"]*@"), r"\1:***@"),

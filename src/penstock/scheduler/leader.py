@@ -18,7 +18,6 @@ from penstock.scheduler.ground import Ground
 
 ROLE: Final = "leader"
 TTL: Final = timedelta(seconds=15)
-RENEW_EVERY: Final = timedelta(seconds=5)
 
 
 @dataclass(slots=True)

@@ -38,7 +38,6 @@ ANSWER_S: Final = 10.0
 FORGOTTEN: Final = timedelta(days=1)
 PAGE: Final = 500
 _FIRST, _LAST = "-", "+"
-Tag = tuple[str, str]
 """A stream and the id of an entry."""
 
 

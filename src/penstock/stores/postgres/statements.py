@@ -183,7 +183,6 @@ RUNS: Final = f"""
     c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
     n AS ({_COUNT})
     {_RESULT.format(epoch="%(epoch)s::bigint", more=", (SELECT count(*) FROM f) AS wanted")}"""
-ARRAYS: Final = _ARRAYS
 # A whole claim, untouched so far, all succeeded: straight from its arrays into history.
 SETTLE: Final = f"""
     WITH c AS (DELETE FROM penstock.claims WHERE id = %(epoch)s::bigint AND settled IS NULL RETURNING *),
