@@ -121,7 +121,7 @@ class Broker:
 
 
 class Sqs(Broker):
-    """Amazon SQS as moto knows it; what it was asked to do it does again when it is restarted."""
+    """Amazon SQS as moto knows it (sqs_server.py); restarted, it does again what it was asked to do."""
 
     name = "sqs"
 
@@ -135,10 +135,18 @@ class Sqs(Broker):
             raise ServerUnavailableError("SQS: moto, flask and flask-cors are not installed (make setup)")
 
     def command(self) -> Sequence[str | Path]:
-        return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        return [sys.executable, Path(__file__).with_name("sqs_server.py"), "-p", str(self.port)]
 
     def environment(self) -> Mapping[str, str]:
         return {"MOTO_ENABLE_RECORDING": "true", "MOTO_RECORDER_FILEPATH": str(self.home / "requests")}
+
+    def advance(self, seconds: float) -> None:
+        """Move its clock, for as long as it lives: five minutes of deduplication are over in no time."""
+        clock = self.home / "clock"
+        ahead = float(clock.read_text(encoding="utf-8")) if clock.exists() else 0.0
+        new = clock.with_suffix(".new")
+        new.write_text(str(ahead + seconds), encoding="utf-8")
+        new.rename(clock)
 
     def restart(self) -> None:
         self.stop()

@@ -112,7 +112,7 @@ class Engine:
             raise error
 
         ground = Ground(self.store, executor, self.clock, Random(7), emit)  # noqa: S311 - spreads waits
-        beside = Threads(lambda: connect(self.url), self.clock, emit, failed)
+        beside = Threads(lambda: connect(self.url, clock=self.clock.now), self.clock, emit, failed)
         node = Node(ground, open_sink, beside, NodeOptions(**options), standby=lease)  # type: ignore[arg-type]
         try:
             async with asyncio.TaskGroup() as tasks:

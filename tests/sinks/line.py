@@ -17,6 +17,7 @@ from penstock.client import Client
 from penstock.domain.job import Job, NewJob
 from penstock.domain.outcomes import Receipt
 from penstock.domain.states import JobState
+from penstock.ports.clock import SystemClock
 from penstock.ports.sink import Envelope, Probed, Sink
 from penstock.stores.connect import connect
 from penstock.testing.invariants.afterwards import check_afterwards
@@ -133,13 +134,18 @@ class Line:
 
 @asynccontextmanager
 async def line(
-    folder: Path, sink: Sink, troubles: Mapping[int, Trouble], **settings: object
+    folder: Path,
+    sink: Sink,
+    troubles: Mapping[int, Trouble],
+    *,
+    clock: SystemClock | None = None,
+    **settings: object,
 ) -> AsyncIterator[Line]:
     """Give a node's surroundings: a store, and a lane that sends to this sink in strict order."""
-    url = f"sqlite:///{folder / 'line.db'}"
-    store = connect(url)
+    url, clock = f"sqlite:///{folder / 'line.db'}", clock or SystemClock()
+    store = connect(url, clock=clock.now)
     store.migrate()
-    engine = Engine(url, store, Client(store))
+    engine = Engine(url, store, Client(store), clock=clock)
     troubled = Troubled(sink, troubles)
     engine.sinks["line"] = troubled
     defaults = {

@@ -3,9 +3,10 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import boto3
@@ -13,6 +14,7 @@ import pytest
 
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
 from penstock.domain.states import JobState, Reason
+from penstock.ports.clock import SystemClock
 from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable
@@ -190,7 +192,7 @@ async def test_it_says_what_it_keeps(fifo: Bed, standard: Bed) -> None:
 
 
 async def test_a_retry_is_delivered_and_a_re_send_after_a_crash_is_not(fifo: Bed) -> None:
-    """SQS knows a send for five minutes; a retry comes a minute later, as a send of its own."""
+    """SQS knows a send for five minutes; a retry comes as a send of its own."""
     first = envelope(queue=fifo.queue)
     async with opened(fifo.open()) as sink:
         receipts = [
@@ -201,29 +203,62 @@ async def test_a_retry_is_delivered_and_a_re_send_after_a_crash_is_not(fifo: Bed
         came = await fifo.more()
 
     assert [type(receipt) for receipt in receipts] == [Accepted] * 3
-    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{first.id}:1", f"{first.id}:2"]
+    assert dedup_ids(came) == [f"{first.id}:1", f"{first.id}:2"]
 
 
-async def test_a_retry_of_a_node_is_delivered_though_sqs_remembers_the_job(
-    fifo: Bed, tmp_path: Path, executor: ThreadExecutor
+class Moved(SystemClock):
+    """A clock that can be moved, together with that of the broker."""
+
+    def __init__(self, server: Sqs) -> None:
+        self._server = server
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+    def move(self, time: timedelta) -> None:
+        self._server.advance(time.total_seconds())
+        self.ahead += time
+
+
+async def test_a_retry_one_minute_after_a_failed_attempt_is_delivered(
+    fifo: Bed, tmp_path: Path, executor: ThreadExecutor, sqs_server: Sqs
 ) -> None:
-    """The executor fails; the next attempt comes well within the five minutes in which SQS dedups."""
-    settings = {"complete_on": "reported", "retry": ["0s", "1s"]}
-    async with opened(fifo.open(queue=fifo.queue)) as sink, line(tmp_path, sink, {}, **settings) as ours:
+    """SQS still swallows the first send at that moment: the retry gets through because it is another one."""
+    clock = Moved(sqs_server)
+    settings = {"complete_on": "reported", "retry": ["0s", "1m"]}
+    async with (
+        opened(fifo.open(queue=fifo.queue)) as sink,
+        line(tmp_path, sink, {}, clock=clock, **settings) as ours,
+    ):
+        store = ours.engine.store
         [job] = ours.engine.enqueue({"group": "g", "payload": 1})
         async with ours.engine.node():
             await ours.engine.ended(job, state=JobState.DISPATCHED)
+            await fifo.messages(1)  # taken, and deleted
             await executor.run(lambda: ours.engine.client.report(job, 1, "failed", error="no stock"))
-            came = await fifo.messages(2)
+            failed_at = clock.now()
+            await ours.engine.ended(job, state=JobState.PENDING)
+            clock.move(store.find([job])[job].live.due_at - failed_at)
+            assert clock.ahead >= timedelta(minutes=1) - timedelta(seconds=1)
+            swallowed = Envelope(job, 1, "orders", 1, "1", group="g", mode="block_on_error", format="payload")
+            await sink.send([swallowed])
+            await fifo.messages(2)
+        came = await fifo.more()
 
-    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{job}:1", f"{job}:2"]
+    assert dedup_ids(came) == [f"{job}:1", f"{job}:2"]
 
 
-async def test_what_a_node_sent_before_it_died_is_sent_again_and_taken_once(
-    fifo: Bed, tmp_path: Path
+@pytest.mark.parametrize(("minutes", "times"), [(4, 1), (6, 2)])
+async def test_what_a_node_sent_before_it_died_is_taken_once_within_five_minutes(
+    fifo: Bed, tmp_path: Path, sqs_server: Sqs, minutes: int, times: int
 ) -> None:
-    """Its claim lapses, another node repeats the send under its number, and SQS knows it."""
-    async with opened(fifo.open(queue=fifo.queue)) as sink, line(tmp_path, sink, {}) as ours:
+    """Its claim lapses, another node repeats the send under its number, and SQS knows that for so long."""
+    clock = Moved(sqs_server)
+    async with (
+        opened(fifo.open(queue=fifo.queue)) as sink,
+        line(tmp_path, sink, {}, clock=clock) as ours,
+    ):
         [job] = ours.engine.enqueue({"group": "g", "payload": 1})
         dying = Ask(lane="orders", node=99, lease=timedelta(milliseconds=1))
         claim = ours.engine.store.claim_groups(dying)
@@ -231,12 +266,33 @@ async def test_what_a_node_sent_before_it_died_is_sent_again_and_taken_once(
         number = claim.jobs[0].job.current_send
         sent = Envelope(job, number, "orders", 1, "1", group="g", mode="block_on_error", format="payload")
         assert [type(receipt) for receipt in await sink.send([sent])] == [Accepted]
+        await fifo.messages(1)  # taken, and deleted: SQS knows it nevertheless
+        clock.move(timedelta(minutes=minutes))
         async with ours.engine.node(recover_every=timedelta(milliseconds=100)):
             await ours.engine.ended(job)
         came = await fifo.more()
 
         assert [row.outcome for row in ours.engine.store.timeline(job).attempts] == ["lapsed"]
-    assert [one["Attributes"]["MessageDeduplicationId"] for one in came] == [f"{job}:1"]
+    assert dedup_ids(came) == [f"{job}:1"] * times
+
+
+def dedup_ids(came: Sequence[dict[str, Any]]) -> list[str]:
+    return [one["Attributes"]["MessageDeduplicationId"] for one in came]
+
+
+async def test_what_comes_into_sight_again_comes_in_order(fifo: Bed, sqs_server: Sqs) -> None:
+    """That the server is like Amazon's: all of a group that were out come again from the first on."""
+    queue = {"QueueUrl": fifo.queue_url}
+    async with opened(fifo.open(queue=fifo.queue)) as sink:
+        await sink.send([envelope(number) for number in range(4)])
+    out = fifo.client.receive_message(**queue, MaxNumberOfMessages=3)["Messages"]
+    assert fifo.client.receive_message(**queue).get("Messages", []) == []
+    for one in out:
+        receipt = {"ReceiptHandle": one["ReceiptHandle"]}
+        fifo.client.change_message_visibility(**queue, **receipt, VisibilityTimeout=60)
+    sqs_server.advance(61)
+
+    assert dedup_ids(await fifo.more()) == [f"{envelope(number).id}:1" for number in range(4)]
 
 
 async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(standard: Bed) -> None:
@@ -318,8 +374,10 @@ async def test_a_node_loses_nothing_through_cuts_a_restart_and_throttling(
 
 
 def _came(one: dict[str, Any]) -> Came:
+    """Read a message, received or still to be sent."""
     facts = {name: value["StringValue"] for name, value in one["MessageAttributes"].items()}
-    return Came(facts["X-Penstock-Job-Id"], int(facts["X-Penstock-Send"]), one["Body"].encode())
+    body = one.get("Body") or one["MessageBody"]
+    return Came(facts["X-Penstock-Job-Id"], int(facts["X-Penstock-Send"]), body.encode())
 
 
 # -- what moto never says: a server of our own that answers as SQS is documented to
@@ -385,6 +443,32 @@ async def test_a_batch_that_fails_in_part_never_reorders_a_group(executor: Threa
         *("Accepted", "Accepted", "TryAgain", "Accepted", "Throttled")
     ]
     assert receipts[4] == Throttled(PAUSE, "not sent: it is behind a failure in its group")
+
+
+async def test_a_node_whose_batches_fail_in_part_keeps_every_group_in_order(
+    executor: ThreadExecutor, tmp_path: Path
+) -> None:
+    """A third of all entries is refused by SQS, each for itself, and comes again in its place."""
+    rng, came = Random(5), list[Came]()  # noqa: S311
+
+    def answer(request: Request) -> Answer:
+        entries = json.loads(request.body).get("Entries", ())
+        refused = [entry for entry in entries if rng.random() < 0.3]
+        taken = [entry for entry in entries if entry not in refused]
+        came.extend(map(_came, taken))
+        said = {
+            "Successful": [{"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": ""} for entry in taken],
+            "Failed": [
+                {"Id": entry["Id"], "Code": "InternalError", "SenderFault": False} for entry in refused
+            ],
+        }
+        return Answer(body=json.dumps(said).encode(), headers={"Content-Type": "application/x-amz-json-1.0"})
+
+    async with scripted(executor, answer, queue=URL) as (sink, _), line(tmp_path, sink, {}) as ours:
+        await ours.carry(groups=5, per_group=12)
+        ours.judge(came, dedups=True)
+
+        assert ours.tried["failed"]
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,6 @@ class TestSqsFifo(SourceSuite):
     def bed(self, fifo: SqsBed) -> SourceBed:
         return fifo
 
-    @pytest.mark.soak  # it failed once: whether the source or the server in a wheel did is not known yet
-    async def test_groups_keep_their_order_whatever_comes_again(self, bed: SourceBed) -> None:
-        await super().test_groups_keep_their_order_whatever_comes_again(bed)
-
 
 @pytest.mark.soak
 class TestSqsStandard(SourceSuite):
