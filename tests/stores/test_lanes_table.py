@@ -12,7 +12,7 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from penstock.domain.lanes import RETENTION_DAYS, SETTINGS, check, lane
+from penstock.domain.lanes import RETENTION_DAYS, SETTINGS, lane
 from penstock.errors import InvalidSetting
 from penstock.stores.sql.database import Database
 from penstock.stores.sql.lanes import load_lanes, put_lane
@@ -24,8 +24,8 @@ GetPlace = Callable[[str], Place]
 
 CURVE = '{"first":"1s","factor":2,"max":"1h","attempts":8}'
 BAD_RETRIES = [
-    *("", "x", "5", '"5s"', "null", "[]", "[5]", "[null]", '["0s","x"]', '["366d"]', "{}"),
-    json.dumps(["1s"] * 1001),
+    *("", "x", "5", '"5s"', "null", "[]", "[5]", "[null]", '["0s","x"]', '["0s","366d"]', "{}"),
+    json.dumps(["0s"] * 1001),
     CURVE.replace('"1s"', '"0s"'),
     CURVE.replace('"1h"', '"500ms"'),
     CURVE.replace('"1h"', '"366d"'),
@@ -62,18 +62,58 @@ GOOD_BY_KIND: Mapping[str, Sequence[object]] = {
     "size": ["0B", "512B", "256KiB", "8MiB", "1GiB"],
     "rate": ["1/s", "10/m", "1000000000/h"],
     "misfire": ["send_now", "skip_after(10m)"],
-    "retry": ['["0s"]', '[ "0s", "1m" ]', '["365d"]', json.dumps(["1s"] * 1000), *GOOD_CURVES],
+    "retry": ['["0s"]', '[ "0s", "1m" ]', '["0ms","365d"]', json.dumps(["0s"] * 1000), *GOOD_CURVES],
 }
+# Written well, but no lane can work with it.
+SENSELESS: Mapping[str, Sequence[object]] = {
+    "lease": ["0s", "999ms"],
+    "poll_interval": ["0s", "19ms", "60001ms", "61s", "2m", "1h", "1d"],
+    "timeout": ["0s", "0ms", "0d"],
+    "retry": ['["1s"]', '["1m","0s"]', '[ "365d" ]'],
+    "max_payload": ["1073741825B", "1048577KiB", "1025MiB", "2GiB", "9" * 15 + "GiB"],
+}
+EDGES: Mapping[str, Sequence[object]] = {
+    "lease": ["1s", "1000ms", "999999999d"],
+    "poll_interval": ["20ms", "60000ms", "60s", "1m"],
+    "timeout": ["1ms", "999999999d"],
+    "max_payload": ["1073741824B", "1048576KiB", "1024MiB", "1GiB"],
+}
+BAD_URLS = [
+    *("x", "host/path", "//host", "/path", "http:", "http:host", "http://", "http:///path", "http://?q"),
+    *(
+        "http://#f",
+        "http://:80",
+        "http://:80/x",
+        "http://user@",
+        "http://u:p@/x",
+        "http://u@:80",
+        "mailto:a@b",
+    ),
+    *(
+        "ftp://host/",
+        "httpx://host/",
+        "://host",
+        "http://[::1/x",
+        "http://::1]/",
+        "http://[]/",
+        "http://ho st/",
+    ),
+    *("http://host/\tx", "http://host/\n", " http://host/", "http://host/\x7f"),
+]
+GOOD_URLS = [
+    *("http://h", "https://host/path?q=1#f", "HTTP://HOST:80", "http://u:p@host:8080/", "http://a@b@host/"),
+    *("http://[::1]:80/", "http://host?q=http://x", "http://ü.example/"),
+]
 BAD = [
     (name, value)
     for name, setting in SETTINGS.items()
-    for value in BAD_BY_KIND[setting.kind]
+    for value in [*BAD_BY_KIND[setting.kind], *SENSELESS.get(name, ())]
     if (name, value) != ("max_recoveries", 0)
 ]
 GOOD = [
     (name, value)
     for name, s in SETTINGS.items()
-    for value in [*GOOD_BY_KIND[s.kind], *s.words]
+    for value in [*EDGES.get(name, GOOD_BY_KIND[s.kind]), *s.words]
     if name != "pool" or value == "x"  # the pool there is
 ]
 
@@ -153,7 +193,7 @@ def refusal(sql: Plain, setting: str, value: object, table: str = "lanes") -> st
 def complaint(setting: str, value: object) -> str | None:
     """Return what Penstock itself says to this value; None = accepted."""
     try:
-        check(setting, value)
+        lane("pay", **{setting: value})
     except InvalidSetting as error:
         return str(error)
     return None
@@ -244,6 +284,8 @@ def test_every_bad_setting_is_refused_with_its_name_and_nothing_is_written(sql: 
 
     unnamed = {key: text for key, text in said.items() if not text or f"lanes.{key[0]}" not in text}
     assert unnamed == {}
+    own = {key: complaint(*key) for key in BAD}
+    assert {key: text for key, text in own.items() if not text or not text.startswith(f"{key[0]}: ")} == {}
     assert (pay(sql, "version"), len(sql.audit())) == ((2,), 2)
 
 
@@ -254,6 +296,37 @@ def test_every_good_setting_is_accepted(sql: Plain) -> None:
 
     assert {key: text for key, text in said.items() if text} == {}
     assert {key: problem for key in GOOD if (problem := complaint(*key))} == {}
+
+
+def test_a_target_that_http_cannot_call_is_refused_whoever_writes_it(sql: Plain) -> None:
+    """A lane of another sink may call its target what it likes, until it is to be called."""
+    for url in [*BAD_URLS, *GOOD_URLS]:
+        sql("UPDATE penstock.lanes SET sink = 'console', target = %s", url)
+        by_sql, own = refusal(sql, "sink", "http") or "", ""
+        try:
+            lane("pay", sink="http", target=url)
+        except InvalidSetting as error:
+            own = str(error)
+        assert ("lanes.target:" in by_sql, own.startswith("target:")) == (url in BAD_URLS,) * 2, url
+    with pytest.raises(sql.refusal, match=r"lanes\.target"):
+        sql("INSERT INTO penstock.lanes (name, sink, target) VALUES ('new', 'http', 'nowhere')")
+
+
+def test_a_lane_with_a_senseless_value_of_old_can_be_paused_and_mended(place: Place, sql: Plain) -> None:
+    off = "DROP TRIGGER {}" if place.server is None else "ALTER TABLE penstock.lanes DISABLE TRIGGER {}"
+    trigger = "penstock_lanes_sense_update" if place.server is None else "lanes_sense_update"
+    sql("BEGIN")
+    [*kept] = sql("SELECT sql FROM sqlite_master WHERE name = %s", trigger) if place.server is None else []
+    sql(off.format(trigger))
+    sql("UPDATE penstock.lanes SET lease = '1ms'")
+    for [again] in kept or [(f"ALTER TABLE penstock.lanes ENABLE TRIGGER {trigger}",)]:
+        sql(again)
+    sql("COMMIT")
+
+    sql("UPDATE penstock.lanes SET paused = true, weight = 3")
+    assert "lanes.lease:" in str(refusal(sql, "timeout", "3s"))
+    sql("UPDATE penstock.lanes SET timeout = '3s', lease = '10s'")
+    assert pay(sql, "lease", "weight") == ("10s", 3)
 
 
 @pytest.mark.parametrize(

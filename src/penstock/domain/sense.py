@@ -1,8 +1,10 @@
 """What no lane can work with, though each setting by itself is written well: refused before it is put.
 
-Plain SQL can still write it, as no trigger knows these rules: nodes then go by the nearest value that works.
+Triggers refuse the same to plain SQL (migration `sense`). What was written before they did stays as it is,
+and nodes go by the nearest value that works.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -24,6 +26,7 @@ BOUNDS: Final[Mapping[str, tuple[timedelta, timedelta]]] = MappingProxyType(
     }
 )
 HTTP: Final = "http"
+_UNSENDABLE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 def within(setting: str, duration: timedelta) -> timedelta:
@@ -60,5 +63,6 @@ def check_url(target: str) -> None:
         host = parts.hostname
     except ValueError:
         host = None
-    if host is None or parts.scheme not in ("http", "https"):
+    # urlsplit overlooks blanks and control characters, which no request line can carry.
+    if host is None or parts.scheme not in ("http", "https") or _UNSENDABLE.search(target):
         raise InvalidSetting("target", f"{target!r} is no URL to call: write https://host/path")
