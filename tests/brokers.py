@@ -248,11 +248,39 @@ class RabbitMq(Broker):
             raise RuntimeError(f"rabbitmqctl {' '.join(words)}: {done.stdout}{done.stderr}")
 
 
+ACTIVEMQ = """\
+<beans xmlns="http://www.springframework.org/schema/beans"
+       xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+       xsi:schemaLocation="http://www.springframework.org/schema/beans
+                           http://www.springframework.org/schema/beans/spring-beans.xsd
+                           http://activemq.apache.org/schema/core
+                           http://activemq.apache.org/schema/core/activemq-core.xsd">
+  <broker xmlns="http://activemq.apache.org/schema/core" useJmx="false" dataDirectory="{home}/data">
+    <destinationPolicy><policyMap><policyEntries>
+      <policyEntry queue="small.&gt;" memoryLimit="40kb">
+        <pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy>
+      </policyEntry>
+    </policyEntries></policyMap></destinationPolicy>
+    <systemUsage><systemUsage sendFailIfNoSpace="true"/></systemUsage>
+    <transportConnectors><transportConnector uri="stomp://127.0.0.1:{port}"/></transportConnectors>
+  </broker>
+</beans>
+"""
+
+
 class ActiveMq(Broker):
-    """ActiveMQ Classic as Debian has it, speaking STOMP; messages survive a crash."""
+    """ActiveMQ Classic as Debian has it, speaking STOMP; messages survive a crash.
+
+    A queue whose name begins with `small.` is full after some forty messages.
+    """
 
     name = "activemq"
     lib = Path("/usr/share/activemq")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = self.home / "activemq.xml"
+        self.config.write_text(ACTIVEMQ.format(home=self.home, port=self.port), encoding="utf-8")
 
     @property
     def url(self) -> str:
@@ -272,7 +300,7 @@ class ActiveMq(Broker):
             f"-Dactivemq.data={self.home / 'data'}",
             *("-cp", f"{self.lib}/lib/*:{self.lib}/lib/optional/*:{self.lib}/bin/*"),
             *("org.apache.activemq.console.Main", "start"),
-            f"broker:(stomp://127.0.0.1:{self.port})?useJmx=false&dataDirectory={self.home / 'data'}",
+            f"xbean:file:{self.config}",
         ]
 
 

@@ -14,6 +14,7 @@ import stomp
 
 from penstock.domain.outcomes import Accepted, Rejected, Throttled, TryAgain
 from penstock.domain.states import Reason
+from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.activemq import Session, open_activemq
@@ -21,7 +22,7 @@ from penstock.sinks.waves import Unsent
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import ActiveMq
 from tests.sinks.carrier import Carrier, messages
-from tests.sinks.line import Came, Trouble, line
+from tests.sinks.line import PATIENCE_S, Came, Trouble, line
 from tests.sinks.network import Network, answers_lost, cut_meanwhile, cut_off, meanwhile, network
 from tests.sinks.opening import complaint, opened, supplies
 
@@ -224,18 +225,6 @@ async def test_what_is_too_large_or_unfit_is_refused_and_the_rest_goes(bed: Bed)
     ]
 
 
-async def test_a_node_loses_nothing_through_cuts_and_every_group_is_in_order(
-    bed: Bed, tmp_path: Path
-) -> None:
-    async with opened(bed.open()) as sink:
-        troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net)]
-        async with line(tmp_path, sink, dict(zip((2, 4, 6), troubles, strict=True))) as ours:
-            await ours.carry(groups=8, per_group=10)
-            ours.judge(await bed.came(), dedups=False)
-
-            assert ours.tried["unanswered"]
-
-
 async def test_while_the_broker_is_away_nothing_is_sent_and_then_it_goes_on(bed: Bed) -> None:
     async with opened(bed.open()) as sink:
         await bed.net.go_down()
@@ -248,8 +237,19 @@ async def test_while_the_broker_is_away_nothing_is_sent_and_then_it_goes_on(bed:
         assert [type(receipt) for receipt in await sink.send([envelope(2)])] == [Accepted]
 
 
-@pytest.mark.soak
-async def test_a_node_loses_nothing_through_crashes_and_a_full_broker(
+async def test_a_queue_that_is_full_is_left_alone_for_a_while(bed: Bed) -> None:
+    bed.queue = f"small.{bed.queue}"
+    async with opened(bed.open()) as sink:
+        receipts = [r for n in range(10) for r in await sink.send([envelope(10 * n + m) for m in range(10)])]
+        taken = [type(receipt) for receipt in receipts].count(Accepted)
+        await bed.frames(taken)
+        assert [type(receipt) for receipt in await sink.send([envelope(999)])] == [Accepted]
+
+    assert 0 < taken < 100
+    assert {type(receipt) for receipt in receipts} == {Accepted, Throttled}
+
+
+async def test_a_node_loses_nothing_through_cuts_a_crash_and_a_full_queue(
     executor: ThreadExecutor, tmp_path: Path
 ) -> None:
     with ActiveMq.running() as server:
@@ -258,12 +258,22 @@ async def test_a_node_loses_nothing_through_crashes_and_a_full_broker(
             """Kill the broker during this call, and have it back before the next."""
             return meanwhile(executor.run(server.restart))
 
-        async with bed_on(server, executor) as bed, opened(bed.open()) as sink:
-            troubles = [answers_lost(bed.net), crash(), cut_meanwhile(bed.net), crash()]
-            places = dict(zip((2, 4, 6, 8), troubles, strict=True))
-            async with line(tmp_path, sink, places, timeout="20s") as ours:
-                await ours.carry(groups=8, per_group=14)
-                ours.judge(await bed.came(), dedups=False)
+        async with bed_on(server, executor) as bed:
+            bed.queue = f"small.{bed.queue}"
+            async with opened(bed.open()) as sink:
+                troubles = [answers_lost(bed.net), cut_off(bed.net), cut_meanwhile(bed.net), crash()]
+                places = dict(zip((2, 4, 6, 8), troubles, strict=True))
+                async with line(tmp_path, sink, places, timeout="20s") as ours:
+                    async with asyncio.TaskGroup() as tasks:
+                        carrying = tasks.create_task(ours.carry(groups=8, per_group=14))
+                        full = lambda: bool(ours.tried["deferred"]) and not ours.sink.left  # noqa: E731
+                        await ours.engine.until(full, seconds=PATIENCE_S)
+                        await bed.frames(1)  # from now on somebody takes them
+                        await carrying
+                    ours.judge(await bed.came(), dedups=False)
+
+                    assert ours.tried["unanswered"]
+                    assert ours.engine.seen(SinkFailed)
 
 
 class Said:
