@@ -174,6 +174,15 @@ def test_groups_are_listed_paused_and_resumed(every: Http) -> None:
     assert every.get("/api/groups?lane=nowhere").status_code == 422
 
 
+def test_a_pause_until_a_time_that_is_past_is_refused(every: Http) -> None:
+    every.request("PUT", "/api/pools/web", json={"settings": {"rate": "5/s"}})
+    for path in ("lanes/orders/pause", "pools/web/pause", "groups/pause", "pause"):
+        which = {"lane": "orders", "group": "g"} if path == "groups/pause" else {}
+        answer = every.post(f"/api/{path}", {"reason": "x", "until": "2020-01-01T00:00:00Z", **which})
+        assert (answer.status_code, answer.json()["field"]) == (422, "until"), answer.text
+        assert "is past already" in answer.json()["detail"]
+
+
 def test_everything_can_be_paused(every: Http) -> None:
     assert every.get("/api/pause").json() == {"pause": None}
     assert every.post("/api/pause", {"reason": "fire"}).json()["pause"]["reason"] == "fire"

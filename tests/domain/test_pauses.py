@@ -1,11 +1,13 @@
 """Pauses: when they are over, and what is said of them."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from penstock.domain.pauses import Pause, Stop, in_force
+from penstock.domain.pauses import Pause, Stop, check_until, in_force
+from penstock.errors import InvalidSetting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -18,6 +20,19 @@ SECOND = timedelta(seconds=1)
 )
 def test_a_pause_is_over_when_its_time_has_come(until: datetime | None, *, over: bool) -> None:
     assert Pause("ann", "outage", NOW, until).over(NOW) is over
+
+
+def test_a_pause_ends_in_the_future_or_when_somebody_lets_it_go() -> None:
+    check_until(None, NOW)
+    check_until(NOW + SECOND, NOW)
+    for until, words in [
+        (NOW, "2026-03-01T12:00:00+00:00 is past already"),
+        (NOW - SECOND, "give a time that is to come"),
+        ((NOW + SECOND).replace(tzinfo=None), "has no time zone: add an offset"),
+        ("16:30", "'16:30' is no time: give a datetime"),
+    ]:
+        with pytest.raises(InvalidSetting, match=re.escape(words)):
+            check_until(until, NOW)
 
 
 def test_a_stop_says_who_why_and_until_when() -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from penstock.errors import InvalidSetting
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -28,6 +30,18 @@ class Pause:
         """Return it as the audit log shows it."""
         until = None if self.until is None else self.until.isoformat()
         return json.dumps({"paused_until": until, "pause_reason": self.reason, "paused_by": self.actor})
+
+
+def check_until(until: object, now: datetime) -> None:
+    """Raise InvalidSetting unless a pause until then stops anything; None = until somebody lets it go."""
+    if until is None:
+        return
+    if not isinstance(until, datetime):
+        raise InvalidSetting("until", f"{until!r} is no time: give a datetime")
+    if until.utcoffset() is None:
+        raise InvalidSetting("until", f"{until.isoformat()} has no time zone: add an offset, or tzinfo=UTC")
+    if until <= now:
+        raise InvalidSetting("until", f"{until.isoformat()} is past already: give a time that is to come")
 
 
 class Stop(NamedTuple):

@@ -81,7 +81,7 @@ class Flow(Protocol):
     def pause_store(
         self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Pause | None:
-        """Stop every lane at once, or let them go; audited. Return the pause in force."""
+        """Stop every lane at once, or let them go, as `pause_lane` does one; return the pause in force."""
 
     def wake(self, lanes: Collection[str]) -> None:
         """Tell nodes that these lanes have news, after it is committed; an empty one = somewhere.

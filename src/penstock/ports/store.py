@@ -165,7 +165,10 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
     def pause_lane(
         self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Lane:
-        """Stop a lane, for a time or until told otherwise, or let it go; audited. Raise UnknownLane."""
+        """Stop a lane, for a time or until told otherwise, or let it go; audited.
+
+        Raise UnknownLane; InvalidSetting when `until` is past already, or has no time zone.
+        """
 
     def delete_lane(self, name: str, *, actor: str, reason: str | None = None) -> None:
         """Delete a lane; audited; its history stays until it is old.
@@ -257,7 +260,7 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
     def pause_group(
         self, lane: str, group: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> None:
-        """Stop one ordered group, for a time or until told otherwise, or let it go; audited."""
+        """Stop one ordered group, or let it go, as `pause_lane` does."""
 
     # -- reading
     def find(self, ids: Sequence[str]) -> dict[str, Job]:

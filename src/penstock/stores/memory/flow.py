@@ -9,7 +9,7 @@ from penstock.domain.job import Audit, Claim
 from penstock.domain.lanes import Lane
 from penstock.domain.limits import Account
 from penstock.domain.limits import permit as decide
-from penstock.domain.pauses import Stop, in_force
+from penstock.domain.pauses import Stop, check_until, in_force
 from penstock.domain.pools import Pool
 from penstock.domain.settlement import OUT
 from penstock.domain.states import JobState
@@ -80,6 +80,7 @@ class FlowPart:
         """Stop every lane at once, or let them go."""
         with self._lock:
             tables, now = self._tables, self.now()
+            check_until(until if paused else None, now)
             before, wanted = tables.store_pause, Pause(actor, reason, now, until) if paused else None
             unchanged = before is None if wanted is None else wanted.same(before)
             if not unchanged:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from penstock.domain.job import Audit
 from penstock.domain.lanes import Lane, check_version
 from penstock.domain.names import near
+from penstock.domain.pauses import check_until
 from penstock.domain.pools import Pool, check_pool
 from penstock.errors import InUse, NotFound, UnknownLane
 from penstock.stores.memory.tables import Tables
@@ -126,6 +127,7 @@ def delete_pool(tables: Tables, name: str, change: Change) -> None:
 def _pause(change: Change, *, paused: bool, until: datetime | None) -> dict[str, Any]:
     if not paused:
         return dict.fromkeys(("paused_until", "pause_reason", "paused_by")) | {"paused": False}
+    check_until(until, change.at)
     return {"paused": True, "paused_until": until, "pause_reason": change.reason, "paused_by": change.actor}
 
 

@@ -13,6 +13,7 @@ from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term, holds, lapsed, next_term, renewed, resigned
 from penstock.domain.outcomes import Outcome
+from penstock.domain.pauses import check_until
 from penstock.domain.pools import Pool
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import JobState, Verb
@@ -236,6 +237,7 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
         """Stop or let go one ordered group."""
         with self._lock:
             known = lanes.known_lane(self._tables, lane)
+            check_until(until if paused else None, self.now())
             self._tables.pause_ends.pop((known.id, group), None)
             if paused:
                 self._tables.paused.add((known.id, group))

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.domain.lanes import SETTINGS, Lane, check, check_version
 from penstock.domain.names import near
+from penstock.domain.pauses import check_until
 from penstock.domain.pools import Pool, check_pool
 from penstock.errors import InUse, InvalidSetting, UnknownLane
 from penstock.stores.sql.database import Row, Tx, one
@@ -92,6 +93,7 @@ def _check_pool(tx: Tx, name: str | None) -> None:
 def pause_lane(tx: Tx, name: str, pause: Pause) -> Lane:
     """Stop a lane or let it go."""
     lane = _known(tx, name)
+    check_until(pause.columns["paused_until"], tx.now)
     if pause.changes(lane):
         tx.execute(update_sql("lanes", PAUSED), id=lane.id, now=tx.now, actor=pause.actor, **pause.columns)
     return _known(tx, name)

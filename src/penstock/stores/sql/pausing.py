@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.domain.job import Audit
-from penstock.domain.pauses import Pause
+from penstock.domain.pauses import Pause, check_until
 from penstock.stores.sql.database import Tx, one
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 
@@ -24,6 +24,8 @@ def store_pause(tx: Tx) -> Pause | None:
 
 def pause_store(tx: Tx, wanted: Pause | None, *, actor: str, reason: str) -> Pause | None:
     """Stop every lane, or let them go; a pause that is as it should be is left alone."""
+    if wanted is not None:
+        check_until(wanted.until, tx.now)
     stored = _stored(tx, f"{LOAD} FOR UPDATE")
     unchanged = stored is None if wanted is None else wanted.same(stored)
     if not unchanged:

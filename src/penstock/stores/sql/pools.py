@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.domain.lanes import check_version
+from penstock.domain.pauses import check_until
 from penstock.domain.pools import POOL_SETTINGS, Pool
 from penstock.errors import InUse, NotFound
 from penstock.stores.sql.database import Row, Tx, one
@@ -42,6 +43,7 @@ def put_pool(tx: Tx, pool: Pool, actor: str, expect: int | None = None) -> Pool:
 def pause_pool(tx: Tx, name: str, pause: Pause) -> Pool:
     """Stop a pool or let it go."""
     pool = _known(tx, name)
+    check_until(pause.columns["paused_until"], tx.now)
     if pause.changes(pool):
         tx.execute(update_sql("pools", PAUSED), id=pool.id, now=tx.now, actor=pause.actor, **pause.columns)
     return _known(tx, name)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
+from penstock.domain.pauses import check_until
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import Landing, key_taken, moved
 from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
@@ -113,6 +114,7 @@ def pause_group(
     tx: Tx, hot: HotPath, *, lane: int, group: str, paused: bool, note: Audit, until: datetime | None = None
 ) -> None:
     """Stop or let go one group; a pause that ends by itself is noted for whoever leads."""
+    check_until(until, tx.now)
     name = f"{lane}/{group}"
     tx.execute(END_OVER, name=name)
     if until is not None:

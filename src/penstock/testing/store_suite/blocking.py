@@ -1,5 +1,8 @@
 """What stands in a group's way: dead, held and put-away jobs, pauses."""
 
+from datetime import datetime
+from functools import partial
+
 import pytest
 
 from penstock.domain.ordering import Mode
@@ -11,13 +14,13 @@ from penstock.testing.store_suite.factories import (
     GROUP,
     HOUR,
     LANE,
-    PAST,
     claim_groups,
     drain,
     enqueue,
     ids,
     operate,
     ordered,
+    pause_and_wait,
     put_lane,
     settle,
     some,
@@ -142,8 +145,13 @@ class BlockingTests:
         """Whoever leads lets it go; a pause without an end, or one that is not over, stays."""
         put_lane(store)
         enqueue(store, ordered("a"), ordered("b"), ordered("c"))
-        for group, until in (("a", store.now() + PAST), ("b", store.now() + HOUR), ("c", None)):
+
+        def pause(group: str, until: datetime | None) -> None:
             store.pause_group(LANE, group, paused=True, actor="ops", reason="lunch", until=until)
+
+        pause("b", store.now() + HOUR)
+        pause("c", None)
+        pause_and_wait(store, partial(pause, "a"))
         assert claim_groups(store) is None
 
         store.expire(10)

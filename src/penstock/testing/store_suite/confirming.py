@@ -1,5 +1,7 @@
 """The last look before a send: whose claim it is, what is stopped, what operators asked for."""
 
+from datetime import datetime
+
 import pytest
 
 from penstock.domain.outcomes import Succeeded
@@ -15,6 +17,7 @@ from penstock.testing.store_suite.factories import (
     job,
     operate,
     ordered,
+    pause_and_wait,
     put_lane,
     some,
 )
@@ -66,8 +69,14 @@ class ConfirmTests:
         put_lane(store)
         enqueue(store, job())
         batch = some(claim(store))
-        until = store.now() + (PAST if over else HOUR)
-        store.pause_lane(LANE, paused=True, until=until, actor="ann", reason="outage")
+
+        def pause(until: datetime) -> None:
+            store.pause_lane(LANE, paused=True, until=until, actor="ann", reason="outage")
+
+        if over:
+            pause_and_wait(store, pause)
+        else:
+            pause(store.now() + HOUR)
         stopped = store.confirm(batch).stopped
 
         if over:

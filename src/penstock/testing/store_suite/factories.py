@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Barrier
 from typing import Any, Final
+
+import pytest
 
 from penstock.domain.job import Claim, Enqueued, Job, Live, NewJob
 from penstock.domain.lanes import Lane
@@ -12,6 +14,7 @@ from penstock.domain.lanes import lane as lane_of
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Dispatched, Lapsed, Outcome, Running
 from penstock.domain.states import JobState, Reason, Verb
+from penstock.errors import InvalidSetting
 from penstock.ports.store import Ask, Done, Report, Reported, Store
 
 LANE: Final = "orders"
@@ -53,6 +56,24 @@ def claim(store: Store, lane: str = LANE, **ask: Any) -> Claim | None:  # noqa: 
 def claim_groups(store: Store, lane: str = LANE, **ask: Any) -> Claim | None:  # noqa: ANN401
     """Claim heads of groups."""
     return store.claim_groups(Ask(lane=lane, **{"node": NODE, **ask}))
+
+
+def pause_and_wait(store: Store, pause: Callable[[datetime], object]) -> None:
+    """Pause until a moment from now and wait for it; a machine that stalls gets a longer moment."""
+    now = store.now()
+    if all(store.now() == now for _ in range(1000)):
+        pytest.skip("the store's clock stands still")
+    moment = timedelta(milliseconds=20)
+    while True:
+        until = store.now() + moment
+        try:
+            pause(until)
+        except InvalidSetting:
+            moment *= 4
+        else:
+            break
+    while store.now() < until:
+        pass
 
 
 def some(claim: Claim | None) -> Claim:

@@ -1,14 +1,18 @@
 """Pools, and lanes that are paused or deleted."""
 
+from datetime import timedelta
+from functools import partial
+
 import pytest
 
 from penstock.domain.pools import Pool, pool
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import InUse, NotFound, UnknownLane
+from penstock.errors import InUse, InvalidSetting, NotFound, UnknownLane
 from penstock.ports.store import JobQuery, Store
 from penstock.testing.store_suite.factories import (
     HOUR,
     LANE,
+    PAST,
     claim,
     drain,
     enqueue,
@@ -143,6 +147,27 @@ class PauseTests:
         assert store.pause_lane(LANE, paused=True, until=until, actor="ann", reason="outage") == once
         longer = store.pause_lane(LANE, paused=True, until=until + HOUR, actor="ann", reason="outage")
         assert longer.version > once.version
+
+    @pytest.mark.parametrize("until", [PAST, -1000 * HOUR, None], ids=["a moment ago", "long ago", "naive"])
+    def test_a_pause_until_a_time_that_is_past_is_refused(
+        self, store: Store, until: timedelta | None
+    ) -> None:
+        """Of a lane, a pool, a group, of everything: it would stop nothing, and nobody would know."""
+        before, web = put_lane(store), store.put_pool(WEB, actor="suite")
+        now = store.now()
+        at = now.replace(tzinfo=None) + HOUR if until is None else now + until
+        words = "has no time zone" if until is None else "is past already: give a time that is to come"
+        for pause in (
+            partial(store.pause_lane, LANE),
+            partial(store.pause_pool, "web"),
+            partial(store.pause_group, LANE, "g"),
+            store.pause_store,
+        ):
+            with pytest.raises(InvalidSetting, match=words):
+                pause(paused=True, actor="ann", reason="outage", until=at)
+
+        assert (store.lanes(), store.pools(), store.store_pause()) == ({LANE: before}, {"web": web}, None)
+        assert {row.action for row in store.audit_log(limit=9).entries} == {"lane.create", "pool.create"}
 
     def test_an_unknown_lane_cannot_be_paused_or_deleted(self, store: Store) -> None:
         """Near names are offered."""

@@ -1,7 +1,7 @@
 """Breakers of targets, and the pause of the whole store."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from penstock.ports.flow import Target
@@ -14,6 +14,7 @@ from penstock.testing.store_suite.factories import (
     claim,
     enqueue,
     job,
+    pause_and_wait,
     put_lane,
     some,
     together,
@@ -139,9 +140,12 @@ class StorePauseTests:
         assert pause is not None
         assert pause.until == until
         assert "(until " in str(store.confirm(batch).stopped)
-        over = store.pause_store(paused=True, until=store.now() + PAST, actor="ann", reason="outage")
 
-        assert (over, store.store_pause(), store.confirm(batch).stopped) == (None, None, None)
+        def pause_shortly(until: datetime) -> None:
+            store.pause_store(paused=True, until=until, actor="ann", reason="outage")
+
+        pause_and_wait(store, pause_shortly)
+        assert (store.store_pause(), store.confirm(batch).stopped) == (None, None)
 
     def test_the_same_pause_again_changes_nothing(self, store: Store) -> None:
         """Nor does the end of one that never was; each change is audited once."""
