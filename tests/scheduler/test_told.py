@@ -1,10 +1,11 @@
 """What is on record, and in the log, of stops that are over and of nodes that died."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from penstock.domain.lanes import lane
 from penstock.ports.events import LaneChanged
 from penstock.ports.store import Ask
+from penstock.testing.store_suite.factories import pause_and_wait
 from penstock.wire import job_object
 from tests.scheduler.engine import Engine
 
@@ -12,8 +13,11 @@ EAGER = {"recover_every": timedelta(milliseconds=100), "leader_every": timedelta
 
 
 async def test_a_lane_whose_pause_is_over_is_not_said_to_be_stopped(engine: Engine) -> None:
-    until = engine.store.now() - timedelta(seconds=1)
-    engine.store.pause_lane("orders", paused=True, actor="ops", reason="storm", until=until)
+
+    def pause(until: datetime) -> None:
+        engine.store.pause_lane("orders", paused=True, actor="ops", reason="storm", until=until)
+
+    pause_and_wait(engine.store, pause)
     async with engine.node() as node:
         await engine.until(lambda: "orders" in node.deck.board.lanes)
         engine.lane(weight=2)
