@@ -66,7 +66,7 @@ from penstock.scheduler.threads import Threads
 from penstock.sinks.open import make_open
 from penstock.sources.embedded import RungQueue
 from penstock.stores.connect import connect, file_of, open_queues
-from penstock.stores.health import worries
+from penstock.stores.health import missing_keys, worries
 from penstock.tokens import Tokens
 from penstock.ui.figures import Figures
 from penstock.ui.login import login_pages
@@ -126,6 +126,8 @@ class App:
             check_entrance(store, host=self.host, login=login)
             for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
                 _LOG.warning("store: %s", worry)
+            for lack in missing_keys(store):
+                _LOG.warning("keys: %s", lack)
             for name in missing(self._lanes_served(), store.lanes()):
                 _LOG.warning("lanes_served: %s; it is served as soon as there is one", name)
             await self._serve(sock, store, executor, api_threads)

@@ -176,4 +176,8 @@ def test_missing_keys_are_a_warning(ready: Run, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "penstock.db")) as db, db:
         db.execute("DELETE FROM penstock_secrets")
 
-    assert "warning: keys: those that nodes share are missing" in ready("check").stdout
+    assert "warning: keys: there is no key webhook" in ready("check").stdout
+    doctor = ready("doctor").stdout
+    assert ("there is no key token" in doctor, "run penstock migrate" in doctor) == (True, True)
+    ready("migrate")
+    assert "keys:" not in ready("check").stdout

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -122,6 +123,18 @@ def test_it_serves_where_and_what_it_is_told(client: Client, tmp_path: Path) -> 
         job = client.enqueue("orders", 1)
         assert ended(client, job.id) is JobState.SUCCEEDED
         assert json.loads(served.get(f"/api/jobs/{job.id}"))["state"] == "succeeded"
+
+
+def test_keys_that_are_missing_are_told_at_the_start(client: Client, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "p.db")) as db, db:
+        db.execute("DELETE FROM penstock_secrets")
+    with serving(tmp_path) as served:
+        assert "keys: there is no key webhook, so what is sent over HTTP is not signed" in served.said
+        assert "keys: there is no key token" in served.said
+        assert "run penstock migrate" in served.said
+    client.store.migrate()
+    with serving(tmp_path) as served:
+        assert "keys:" not in served.said
 
 
 def test_metrics_may_have_a_port_of_their_own(client: Client, tmp_path: Path) -> None:

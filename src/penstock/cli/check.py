@@ -26,7 +26,7 @@ from penstock.errors import InvalidConfig, PenstockError, SchemaMismatch, StoreU
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Store
 from penstock.stores.connect import connect, file_of, reach
-from penstock.stores.health import durability, worries
+from penstock.stores.health import durability, missing_keys, worries
 
 
 @dataclass(slots=True)
@@ -124,8 +124,7 @@ def _check_lanes(settings: Settings, store: Store, stored: Stored) -> Iterator[s
     for lane in lanes.values():
         if lane["pool"] is not None and lane["pool"] not in pools:
             yield f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
-    if not all(map(store.secrets, ("webhook", "token"))):
-        yield "keys: those that nodes share are missing, so nothing is signed: run penstock migrate once"
+    yield from (f"keys: {lack}" for lack in missing_keys(store))
     yield from sink_warnings(None, lanes.values(), settings.sinks())
     yield from _unordered(store)
 

@@ -21,7 +21,7 @@ from penstock.errors import PenstockError, SchemaMismatch, StoreUnavailable
 from penstock.observability.logs import redacted
 from penstock.ports.clock import SystemClock
 from penstock.stores.connect import connect, file_of, reach
-from penstock.stores.health import durability, worries
+from penstock.stores.health import durability, missing_keys, worries
 
 COLOURS: Final = {"error": "red", "warning": "yellow", "ok": "green"}
 
@@ -82,6 +82,8 @@ def _examine(settings: Settings, *, sinks: bool) -> Iterator[Symptom]:
             yield Symptom("error", "migrations", str(error))
             return
         yield Symptom("ok", "migrations", "the tables of this version are there")
+        for lack in missing_keys(store):
+            yield Symptom("warning", "keys", *lack.rsplit(": ", 1))
         for examine in (nodes_of, vital, flow, stuck):
             yield from examine(store)
         if sinks:

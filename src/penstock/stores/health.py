@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from penstock.domain.secrets import NAMES, TOKEN, WEBHOOK
 from penstock.ports.store import Store
 from penstock.stores.sql.database import Row, Tx
 from penstock.stores.sql.store import SqlStore
@@ -30,6 +31,10 @@ _NETWORKED: Final = frozenset(
     {"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3"}
 )
 _SYNCHRONOUS: Final[Mapping[int, str]] = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+_UNSIGNED: Final[Mapping[str, str]] = {
+    WEBHOOK: "what is sent over HTTP is not signed",
+    TOKEN: "lanes of format pointer send nothing",
+}
 _LOSES: Final = "a crash may lose jobs that were accepted"
 _POSTGRES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "fsync": (frozenset({"on"}), f"{_LOSES}: set fsync = on"),
@@ -75,6 +80,18 @@ def worries(store: Store, *, now: datetime, file: str | None) -> list[Health]:
     """Return everything about the ground that needs a person."""
     found = [*durability(store), *skew(store, now), *disk_of(file, _mounts())]
     return [health for health in found if health.advice]
+
+
+def missing_keys(store: Store) -> list[str]:
+    """Return what goes wrong without keys that the store lacks, and the command that makes them.
+
+    A migration applied by hand makes none: only `penstock migrate` can draw what nobody may guess.
+    """
+    return [
+        f"there is no key {name}, so {_UNSIGNED[name]}: run penstock migrate"
+        for name in NAMES
+        if not any(secret.retired_at is None for secret in store.secrets(name))
+    ]
 
 
 def _mounts() -> str:
