@@ -9,6 +9,8 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+# Tests wait for servers half of their time: one process more than cores.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -33,11 +35,11 @@ dev: setup  ## run Penstock on a local SQLite file, with traffic, at http://127.
 
 test: lint services  ## lint, then every test; ARGS="tests/cli -k version" narrows it
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report= tests/domain
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-report= tests/domain
 	$(BIN)/coverage report --include='src/penstock/domain/*' --skip-covered --fail-under=100
-	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/domain
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --ignore tests/domain
 else
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 endif
 
 lint: setup  ## style, types, boundaries, sizes, generated pages
@@ -53,7 +55,7 @@ format: setup  ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 soak: setup services  ## the tests that take many minutes
-	$(BIN)/pytest -n 2 --dist loadfile -m soak --timeout 9000 $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m soak --timeout 9000 $(ARGS)
 
 bench: setup services  ## the store against bare SQL, in ten minutes; ARGS=--full for hours
 	$(BIN)/python -m bench $(ARGS)
