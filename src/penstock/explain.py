@@ -11,7 +11,7 @@ from penstock.domain.lanes import Lane
 from penstock.domain.notes import alive
 from penstock.domain.pools import Pool
 from penstock.domain.states import JobState
-from penstock.domain.targets import pool_name, target_name
+from penstock.domain.targets import pool_of, target_name
 from penstock.ports.store import Store
 
 PAGES: Final = 4
@@ -34,13 +34,14 @@ def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
     if lane is None or job.state not in (JobState.PENDING, JobState.CLAIMED):
         return explained(Facts(standing=standing, lane=lane))
     target = target_name(job, lane)
-    name = pool_name(job, lane)
-    pool = store.pools().get(name) if name else None
+    pools = store.pools()
+    pool, own = pool_of(job, lane, pools), job.context.pool if job.context else None
     return explained(
         Facts(
             standing=standing,
             lane=lane,
             pool=pool,
+            lost_pool=None if own in pools else own,
             store_pause=store.store_pause(),
             changed=_changed(store, lane) if lane.paused or not lane["enabled"] else None,
             pool_changed=_changed(store, pool) if pool is not None and pool.paused else None,

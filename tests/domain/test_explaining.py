@@ -19,7 +19,8 @@ from penstock.domain.pools import Pool
 from penstock.domain.pools import pool as pool_of
 from penstock.domain.standing import Neighbour, Standing
 from penstock.domain.states import TERMINAL, JobState, Verb
-from penstock.domain.targets import pool_name, target_of
+from penstock.domain.targets import pool_of as counts_against
+from penstock.domain.targets import target_of
 
 S = JobState
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -455,11 +456,22 @@ def test_a_job_may_name_a_pool_of_its_own() -> None:
     assert said is not None
     own = job()._replace(context=said._replace(pool="bulk"))
 
-    assert [pool_name(each, LANE) for each in (own, job(), job()._replace(context=None))] == [
-        "bulk",
-        "web",
-        "web",
-    ]
+    pools = {"bulk": pool_of("bulk"), "web": POOL}
+    jobs = (own, job(), job()._replace(context=None))
+
+    assert [counts_against(each, LANE, pools) for each in jobs] == [pools["bulk"], POOL, POOL]
+    assert counts_against(own, LANE, {"web": POOL}) == POOL
+    assert counts_against(own, lane_of("orders"), {"web": POOL}) is None
+
+
+def test_a_job_whose_own_pool_was_deleted_says_what_counts_instead() -> None:
+    held = explain(facts(lost_pool="bulk", standing={"group_paused": True}))
+    free = explain(facts(lost_pool="bulk", pool=None))
+
+    assert held.text.endswith(
+        '; its own pool "bulk" was deleted: beside its lane\'s those of pool "web" count'
+    )
+    assert free.text.endswith('; its own pool "bulk" was deleted: beside its lane\'s no pool\'s limits count')
 
 
 def test_a_target_that_is_no_address_has_no_name() -> None:

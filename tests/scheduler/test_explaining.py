@@ -8,6 +8,30 @@ from penstock.domain.pools import pool
 from tests.scheduler.engine import Engine
 
 
+async def test_a_job_whose_own_pool_was_deleted_counts_against_its_lanes_and_says_so(engine: Engine) -> None:
+    engine.store.put_pool(pool("own"), actor="test")
+    engine.store.put_pool(pool("narrow", max_in_flight=1), actor="test")
+    engine.lane(pool="narrow")
+    out: list[int] = []
+    most: list[int] = []
+
+    async def slow(_: Envelope) -> None:
+        out.append(1)
+        most.append(len(out))
+        await asyncio.sleep(0)
+        out.pop()
+
+    engine.answers["orders"] = slow
+    ids = engine.enqueue(*({"pool": "own"} for _ in range(8)))
+    engine.store.delete_pool("own", actor="test")
+    gone = 'its own pool "own" was deleted: beside its lane\'s those of pool "narrow" count'
+    assert engine.client.explain(ids[0]).text.endswith(gone)
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert most == [1] * 8
+
+
 async def test_a_job_is_being_sent_and_another_waits_for_a_slot_of_its_pool(engine: Engine) -> None:
     engine.store.put_pool(pool("narrow", max_in_flight=1), actor="test")
     done = asyncio.Event()

@@ -103,5 +103,5 @@ def resume(client: Client, name: str, *, reason: str, as_json: bool) -> None:
 @json_option
 @with_client
 def delete(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
-    """Delete a pool; refused while a lane names it."""
+    """Delete a pool; refused while a lane names it. Jobs that name it are their lane's pool's then."""
     named.delete(POOL, client, name, reason=reason, yes=yes, as_json=as_json)

@@ -23,6 +23,10 @@ AS_LIMITS_ALLOW: Final = ", or as soon as the limits of its pool let it"
 def explain(facts: Facts) -> Explanation:
     """Return the first gate that is closed; a job that none holds goes with the next pass."""
     found = next(filter(None, (gate(facts) for gate in _GATES)), None) or _free(facts)
+    if facts.lost_pool is not None:
+        instead = "no pool's limits" if facts.pool is None else f'those of pool "{facts.pool.name}"'
+        gone = f'its own pool "{facts.lost_pool}" was deleted: beside its lane\'s {instead} count'
+        found = found._replace(text=f"{found.text}; {gone}")
     start_by = facts.standing.job.live.start_by
     if found.state is S.PENDING and start_by is not None and facts.now <= start_by:
         return found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")

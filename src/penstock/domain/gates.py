@@ -58,13 +58,15 @@ class Facts:
     """What an explanation is made of.
 
     `lane` None = it was deleted. `changed` is the audit entry of whoever paused or disabled the lane, if it
-    was found, `pool_changed` of whoever paused the pool; `target` what is known of where the job's calls go,
-    if that is in trouble; `nodes` what the nodes that are alive say of themselves.
+    was found, `pool_changed` of whoever paused the pool; `lost_pool` a pool of its own that was deleted;
+    `target` what is known of where the job's calls go, if that is in trouble; `nodes` what
+    the nodes that are alive say of themselves.
     """
 
     standing: Standing
     lane: Lane | None = None
     pool: Pool | None = None
+    lost_pool: str | None = None
     store_pause: Pause | None = None
     changed: AuditEntry | None = None
     pool_changed: AuditEntry | None = None

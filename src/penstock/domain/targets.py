@@ -1,5 +1,6 @@
 """What a job is sent to, as breakers and limits know it."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -24,10 +25,10 @@ def target_name(job: Job, lane: Lane) -> str | None:
     return target_of((job.context.target if job.context else None) or lane["target"])
 
 
-def pool_name(job: Job, lane: Lane) -> str | None:
-    """Return the pool that the job counts against."""
-    name: str | None = (job.context.pool if job.context else None) or lane["pool"]
-    return name
+def pool_of(job: Job, lane: Lane, pools: Mapping[str, Pool]) -> Pool | None:
+    """Return the pool that the job counts against: its own, or its lane's if it names none that there is."""
+    own = job.context.pool if job.context else None
+    return pools.get(own or "") or pools.get(lane["pool"] or "")
 
 
 def lane_limit(lane: Lane) -> Limit:

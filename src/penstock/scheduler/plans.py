@@ -58,9 +58,13 @@ class Plan:
     _limits: dict[tuple[bool, str, str], tuple[Limit, ...]] = field(default_factory=dict)
 
     def limits_of(self, claimed: Claimed) -> tuple[Limit, ...]:
-        """Return every limit a job counts against: its lane's, and its pool's (or one key of it)."""
+        """Return every limit a job counts against: its lane's, and its pool's (or one key of it).
+
+        A job whose own pool was deleted since is one of its lane's pool, like those that name none.
+        """
         own = self.group_limits if claimed.job.mode else self.limits
-        name = (claimed.context.pool if claimed.context else None) or self.pool
+        named = claimed.context.pool if claimed.context else None
+        name = named if named in self.pools else self.pool
         if name is None or name not in self.pools:
             return own
         pool = self.pools[name]

@@ -95,7 +95,7 @@ class Settings:
     def limits_of(self, message: Any) -> tuple[str, ...]:  # noqa: ANN401 - an Envelope, or what looks like one
         """Return the limits that a message counts against: its lane's, and its pool's or one key of that."""
         lane = self.lanes[message.lane]
-        name = message.pool or lane["pool"]
+        name = message.pool if message.pool in self.pools else lane["pool"]
         if name not in self.pools:
             return (f"lane/{message.lane}",)
         match self.pools[name].key:

@@ -87,7 +87,8 @@ class Words:
 
     def _stops(self, job: Live, clock: datetime) -> Iterator[Gate]:
         lane = self.settings.name_of(job.lane)
-        own = self.model.facts[job.arrival].pool or self.settings.lanes[lane]["pool"]
+        named = self.model.facts[job.arrival].pool
+        own = named if named in self.settings.pools else self.settings.lanes[lane]["pool"]
         places = {
             "store": Gate.STORE,
             f"enabled of lane/{lane}": Gate.LANE,
