@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from penstock.domain.breakers import Target
 from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
@@ -227,9 +228,16 @@ def _named_object(named: Lane | Pool, settings: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def pause_object(pause: Pause) -> dict[str, Any]:
-    """Return who stopped the whole store."""
+def pause_object(pause: Pause | None) -> dict[str, Any] | None:
+    """Return who stopped the whole store, or a target."""
+    if pause is None:
+        return None
     return {"by": pause.actor, "reason": pause.reason, "since": pause.at, "until": pause.until}
+
+
+def target_object(target: Target) -> dict[str, Any]:
+    """Return what is known of a target."""
+    return {**target._asdict(), "pause": pause_object(target.pause)}
 
 
 def done_object(id: str, done: Done) -> dict[str, Any]:  # noqa: A002

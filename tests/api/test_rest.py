@@ -176,11 +176,27 @@ def test_groups_are_listed_paused_and_resumed(every: Http) -> None:
 
 def test_a_pause_until_a_time_that_is_past_is_refused(every: Http) -> None:
     every.request("PUT", "/api/pools/web", json={"settings": {"rate": "5/s"}})
-    for path in ("lanes/orders/pause", "pools/web/pause", "groups/pause", "pause"):
-        which = {"lane": "orders", "group": "g"} if path == "groups/pause" else {}
-        answer = every.post(f"/api/{path}", {"reason": "x", "until": "2020-01-01T00:00:00Z", **which})
+    for path in ("lanes/orders/pause", "pools/web/pause", "groups/pause", "targets/pause", "pause"):
+        named = {"groups/pause": {"lane": "orders", "group": "g"}, "targets/pause": {"target": "http://a"}}
+        answer = every.post(
+            f"/api/{path}", {"reason": "x", "until": "2020-01-01T00:00:00Z", **named.get(path, {})}
+        )
         assert (answer.status_code, answer.json()["field"]) == (422, "until"), answer.text
         assert "is past already" in answer.json()["detail"]
+
+
+def test_targets_are_paused_and_resumed(every: Http) -> None:
+    body = {"target": "https://API.example/hook", "reason": "they move", "until": "2099-01-01T00:00:00Z"}
+    paused = every.post("/api/targets/pause", body).json()
+    assert paused["target"] == "https://api.example"
+    assert (paused["pause"]["by"], paused["pause"]["reason"]) == ("api", "they move")
+    [known] = every.get("/api/targets").json()["targets"]
+    assert (known["name"], known["state"], known["pause"]) == (paused["target"], "closed", paused["pause"])
+    wrong = every.post("/api/targets/pause", {"target": "orders", "reason": "x"})
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "target")
+    resumed = every.post("/api/targets/resume", {"target": "https://api.example", "reason": "there"})
+    assert resumed.json()["pause"] is None
+    assert every.get("/api/targets").json() == {"targets": []}
 
 
 def test_everything_can_be_paused(every: Http) -> None:

@@ -62,3 +62,16 @@ def test_targets_that_are_left_alone_are_listed(ready: Run, read: RunJson) -> No
     [target] = read("targets", "list")["targets"]
     assert (target["target"], target["state"], target["failures"]) == ("https://shop.example", "open", 5)
     assert "https://shop.example\topen\t5" in ready("targets", "list").stdout
+
+
+def test_a_target_is_paused_and_resumed(ready: Run, read: RunJson) -> None:
+    pause = ("targets", "pause", "https://Shop.example/hook", "--reason", "they move")
+    assert "https://shop.example is paused until" in ready(*pause, "--until", "+1h").stderr
+    [found] = read("targets", "list")["targets"]
+    assert (found["target"], found["pause"]["reason"]) == ("https://shop.example", "they move")
+    assert "they move" in ready("targets", "list").stdout
+    assert "is paused by" in ready("doctor").stdout
+    assert ready("targets", "resume", "https://shop.example").stderr == "https://shop.example goes on\n"
+    assert "was not paused" in ready("targets", "resume", "https://shop.example").stderr
+    assert read("targets", "pause", "http://a", "--reason", "x")["pause"]["until"] is None
+    assert "say scheme and host" in ready("targets", "pause", "shop", "--reason", "x", code=2).stderr

@@ -161,3 +161,12 @@ def test_everything_is_paused_and_let_go(ready: Run, read: RunJson) -> None:
     assert ready("resume-all").stderr == "the store was not paused\n"
     assert json.loads(ready("resume-all", "--json").stdout) == {"pause": None}
     assert read("jobs", "explain", job)["gate"] == "lane"
+
+
+def test_a_group_is_paused_and_resumed(ready: Run, read: RunJson) -> None:
+    enqueue(ready, "A-1")
+    why = ("--reason", "they move", "--until", "+1h")
+    assert 'group "A-1" is paused until' in ready("groups", "pause", "hello", "A-1", *why).stderr
+    assert read("groups", "list")["groups"][0]["state"] == "paused"
+    assert read("groups", "resume", "hello", "A-1")["paused"] is False
+    assert read("groups", "list")["groups"][0]["state"] == "waiting"

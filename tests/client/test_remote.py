@@ -106,6 +106,11 @@ def test_lanes_pools_groups_and_pauses(node: Http, remote: Client) -> None:
     assert store.pause_store(paused=True, actor="x", reason="fire") is not None
     assert store.pause_store(paused=False, actor="x", reason="out") is None
     assert store.store_pause() is None
+    paused = store.pause_target("http://a.example", paused=True, actor="x", reason="they move")
+    assert paused is not None
+    assert store.targets() == node.node.client.store.targets()
+    assert store.targets()["http://a.example"].pause == paused
+    assert store.pause_target("http://a.example", paused=False, actor="x", reason="there") is None
     assert store.list_groups().groups == []
     assert store.targets() == {}
     assert store.audit_log(limit=1).entries[0].actor == "api"

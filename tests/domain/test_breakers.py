@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from penstock.domain.breakers import Note, Target, noted
+from penstock.domain.pauses import Pause
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -60,3 +61,23 @@ def test_a_target_is_left_alone_for_the_longest_it_asked_for() -> None:
 def test_a_note_of_nothing_changes_nothing() -> None:
     assert after(Target(HOST)) == Target(HOST)
     assert after(OPEN) == OPEN
+
+
+def test_a_paused_target_rests_as_long_as_it_has_rested_and_not_beyond_its_end() -> None:
+    second = timedelta(seconds=1)
+    paused = Target(HOST, pause=Pause("ann", "night", NOW))
+    rests = {after: paused.rest(NOW + after * second) for after in (0, 1, 10, 3600)}
+    assert rests == {0: 2 * second, 1: 2 * second, 10: 10 * second, 3600: 30 * second}
+    ending = Target(HOST, pause=Pause("ann", "night", NOW, NOW + 11 * second))
+    assert ending.rest(NOW + 10 * second) == second
+    assert ending.rest(NOW + 11 * second) is None
+    assert ending.troubled
+    assert ending.at(NOW + 11 * second) == Target(HOST)
+    assert paused.at(NOW + MINUTE) == paused
+
+
+def test_an_open_breaker_and_a_slow_target_rest_until_their_time() -> None:
+    assert OPEN.rest(NOW) == MINUTE
+    assert OPEN.rest(NOW + MINUTE) is None
+    slow = after(Target(HOST), slow=5)
+    assert (slow.rest(NOW), slow.rest(NOW + 5 * MINUTE)) == (5 * MINUTE, None)

@@ -19,8 +19,9 @@ from penstock.domain.pools import Pool
 from penstock.domain.pools import pool as pool_of
 from penstock.domain.standing import Neighbour, Standing
 from penstock.domain.states import TERMINAL, JobState, Verb
+from penstock.domain.targets import paused_name, target_of
 from penstock.domain.targets import pool_of as counts_against
-from penstock.domain.targets import target_of
+from penstock.errors import InvalidQuery
 
 S = JobState
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -382,6 +383,19 @@ def test_a_target_that_asked_for_it_is_left_alone() -> None:
     assert found[1:3] == (Gate.BREAKER, f"{TARGET} asked to be left alone until 2026-03-01T13:00:00Z")
 
 
+def test_a_paused_target_says_who_paused_it_and_how_it_goes_on() -> None:
+    target = OPEN._replace(pause=Pause("ann", "they move", BEFORE, LATER))
+    found = explain(facts(target=target))
+
+    text = f"{TARGET} is paused by ann (they move) until 2026-03-01T13:00:00Z"
+    resume = f"penstock targets resume {TARGET} lets it go"
+    assert found == Explanation(
+        S.PENDING, Gate.BREAKER, f"{text}: {resume}", since=BEFORE, until=LATER, by="ann", eta=LATER
+    )
+    over = target._replace(pause=Pause("ann", "they move", BEFORE, BEFORE))
+    assert "calls in a row failed" in explain(facts(target=over)).text
+
+
 def test_a_target_that_is_tried_again_takes_one_at_a_time() -> None:
     found = explain(facts(target=Target(TARGET, "trial", 20, BEFORE)))
 
@@ -471,7 +485,7 @@ def test_a_job_whose_own_pool_was_deleted_says_what_counts_instead() -> None:
     assert held.text.endswith(
         '; its own pool "bulk" was deleted: beside its lane\'s those of pool "web" count'
     )
-    assert free.text.endswith('; its own pool "bulk" was deleted: beside its lane\'s no pool\'s limits count')
+    assert free.text.endswith("; its own pool \"bulk\" was deleted: beside its lane's no pool's limits count")
 
 
 def test_a_target_that_is_no_address_has_no_name() -> None:
@@ -479,6 +493,10 @@ def test_a_target_that_is_no_address_has_no_name() -> None:
     assert facts(lane=lane, pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
     assert facts(lane=lane_of("orders"), pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
     assert target_of("http://[::1/hook") is None
+    assert paused_name("https://ann:x@API.example:8443/hook?a=1") == "https://api.example:8443"
+    for wrong in ("orders", "", "http://a\x00b", f"http://{'a' * 500}"):
+        with pytest.raises(InvalidQuery, match="say scheme and host"):
+            paused_name(wrong)
 
 
 # -- who sends it

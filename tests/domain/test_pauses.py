@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from penstock.domain.pauses import Pause, Stop, check_until, in_force
-from penstock.errors import InvalidSetting
+from penstock.domain.pauses import MOST, Pause, Stop, check_paused, check_until, in_force
+from penstock.errors import InvalidQuery, InvalidSetting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -69,3 +69,9 @@ def test_the_audit_shows_what_a_pause_is() -> None:
 
     assert json.loads(Pause("ann", "outage", NOW).facts()) == said
     assert json.loads(Pause("ann", "outage", NOW, NOW).facts())["paused_until"] == NOW.isoformat()
+
+
+def test_a_number_of_targets_can_be_paused_and_no_more() -> None:
+    check_paused([str(number) for number in range(MOST)])
+    with pytest.raises(InvalidQuery, match="200 targets are paused"):
+        check_paused([str(number) for number in range(MOST + 1)])

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.domain.envelopes import Envelope
+from penstock.domain.gates import Gate
 from penstock.domain.outcomes import Receipt, TryAgain
 from penstock.domain.states import JobState
 from penstock.ports.events import NodeStopped, ReturnedJobs, TargetChanged
@@ -133,3 +134,24 @@ async def test_a_target_that_fails_again_and_again_is_left_alone_and_tried_again
 
     assert tried < 40
     assert engine.store.targets() == {}
+
+
+async def test_jobs_of_a_paused_target_wait_and_those_of_others_flow(engine: Engine) -> None:
+    engine.lane(mode="block_on_error")
+    house, office = "http://house.example", "http://office.example"
+    engine.store.pause_target(house, paused=True, actor="ann", reason="they move")
+    async with engine.node():
+        kept = engine.enqueue(*({"target": f"{house}/{n}", "group": "house"} for n in range(3)))
+        gone = engine.enqueue(*({"target": f"{office}/{n}", "group": "office"} for n in range(3)))
+        await engine.ended(*gone)
+        await engine.until(lambda: engine.client.explain(kept[0]).gate is Gate.BREAKER)
+        why = engine.client.explain(kept[0])
+        assert {call.envelope.group for call in engine.sent} == {"office"}
+
+        engine.store.pause_target(house, paused=False, actor="ann", reason="they are there")
+        await engine.ended(*kept)
+
+    assert why.text.startswith(f"{house} is paused by ann (they move): penstock targets resume")
+    assert (why.by, why.until, why.eta) == ("ann", None, None)
+    assert engine.order()["house"] == kept
+    assert [engine.client.get(id_).live.attempt for id_ in kept] == [1, 1, 1]

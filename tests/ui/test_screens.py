@@ -185,6 +185,26 @@ def test_limits_change_with_a_preview_of_what_that_means(browser: Browser, seede
         expect(page.locator("#toast")).to_have_class(re.compile("bad"))
 
 
+def test_a_target_is_paused_and_resumed(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/pools")
+        page.get_by_role("button", name="Pause a target").click()
+        sheet = page.locator("#pause-target")
+        sheet.locator("[name=target]").fill("https://pay.example/hook")
+        sheet.locator("[name=until]").select_option("1h")
+        sheet.locator("[name=reason]").fill(MARKUP)
+        sheet.get_by_role("button", name="Pause").click()
+
+        expect(page.locator("#toast")).to_contain_text("https://pay.example is paused.")
+        row = page.get_by_role("row", name=re.compile("pay.example"))
+        expect(row).to_contain_text(f"dashboard: {MARKUP}")
+        assert serious(page) == []
+        row.get_by_role("button", name="Resume").first.click()
+        row.locator("form:popover-open").get_by_role("button", name="Resume").click()
+        expect(page.locator("#toast")).to_contain_text("https://pay.example goes on.")
+    assert set(seeded.client.store.targets()) == {"https://mail.example"}
+
+
 def test_a_job_is_edited_and_goes_again_and_the_versions_stay(browser: Browser, seeded: Seeded) -> None:
     job = seeded.ids["dead"]
     with tab(browser, seeded.url) as page:

@@ -23,6 +23,7 @@ from penstock.api.named import named_routes
 from penstock.api.openapi import openapi_route
 from penstock.api.operations import operation_routes
 from penstock.api.outcomes import outcome_routes
+from penstock.api.pausing import pausing_routes
 from penstock.api.problems import Problem, answer
 from penstock.api.scopes import check_routes, guard_of, needs
 from penstock.api.stats import Stats
@@ -70,6 +71,7 @@ def make_app(
         *outcome_routes(desk, rng),
         *named_routes(desk),
         *lookout_routes(desk),
+        *pausing_routes(desk),
         *operation_routes(desk),
         *event_routes(
             desk, monotonic=clock.monotonic, mark=f"{rng.getrandbits(48):x}", over=over or asyncio.Event()

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
-from litestar import Request, Response, get, post
+from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from penstock.api.commands import Pause, Reason, command
 from penstock.api.desk import Desk, json_answer
 from penstock.api.lane_stats import lane_stats
-from penstock.api.params import PAGED, Items, flag, items_of, line, read_params, text, time
+from penstock.api.params import PAGED, Items, flag, items_of, line, read_params, text
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
@@ -19,26 +18,11 @@ from penstock.domain.causes import causes
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Job
 from penstock.domain.notes import ALIVE
-from penstock.errors import InvalidQuery
-from penstock.wire import audit_entry_object, encode, group_object, pause_object
+from penstock.wire import audit_entry_object, encode, group_object, target_object
 
 READ: Final = needs(Scope.READ)
-OPERATE: Final = needs(Scope.OPERATE)
 MOST_DEAD: Final = 10_000
 TOO_BROAD: Final = "older dead letters are not counted: narrow it, for example finished<1d"
-
-
-class GroupCommand(Reason, kw_only=True):
-    """Which group, and why."""
-
-    lane: str
-    group: str
-
-
-class GroupPause(GroupCommand, kw_only=True):
-    """Until when; no time = until somebody lets it go."""
-
-    until: str | None = None
 
 
 @dataclass(slots=True)
@@ -67,21 +51,10 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
     async def list_groups(request: Request[Any, Any, Any]) -> Response[bytes]:
         return json_answer(await desk.ask(_groups, desk.acting(request), items_of(request)))
 
-    @post("/api/groups/pause", opt=OPERATE, status_code=200)
-    async def pause_group(request: Request[Any, Any, Any]) -> Response[bytes]:
-        said = await command(request, GroupPause)
-        until = None if said.until is None else time("until", said.until)
-        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=True, until=until))
-
-    @post("/api/groups/resume", opt=OPERATE, status_code=200)
-    async def resume_group(request: Request[Any, Any, Any]) -> Response[bytes]:
-        said = await command(request, GroupCommand)
-        return json_answer(await desk.ask(_pause_group, desk.acting(request), said, paused=False))
-
     @get("/api/targets", opt=READ)
     async def targets(request: Request[Any, Any, Any]) -> Response[bytes]:
         found = await desk.ask(desk.acting(request).store.targets)
-        return json_answer(encode({"targets": [found[name]._asdict() for name in sorted(found)]}))
+        return json_answer(encode({"targets": [target_object(found[name]) for name in sorted(found)]}))
 
     @get("/api/nodes", opt=READ)
     async def nodes(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -100,32 +73,7 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
         client = desk.acting(request)
         return json_answer(await desk.ask(lambda: encode(lane_stats(client))))
 
-    return [list_groups, pause_group, resume_group, targets, nodes, audit, dead, stats, *_pause_routes(desk)]
-
-
-def _pause_routes(desk: Desk) -> list[HTTPRouteHandler]:
-    @get("/api/pause", opt=READ)
-    async def store_pause(request: Request[Any, Any, Any]) -> Response[bytes]:
-        pause = await desk.ask(desk.acting(request).store.store_pause)
-        return json_answer(encode({"pause": None if pause is None else pause_object(pause)}))
-
-    @post("/api/pause", opt=OPERATE, status_code=200)
-    async def pause_all(request: Request[Any, Any, Any]) -> Response[bytes]:
-        said = await command(request, Pause)
-        until = None if said.until is None else time("until", said.until)
-        client = desk.acting(request)
-        pause = await desk.ask(
-            client.store.pause_store, paused=True, actor=client.actor, reason=said.reason, until=until
-        )
-        return json_answer(encode({"pause": None if pause is None else pause_object(pause)}))
-
-    @post("/api/resume", opt=OPERATE, status_code=200)
-    async def resume_all(request: Request[Any, Any, Any]) -> Response[bytes]:
-        said, client = await command(request, Reason), desk.acting(request)
-        await desk.ask(client.store.pause_store, paused=False, actor=client.actor, reason=said.reason)
-        return json_answer(encode({"pause": None}))
-
-    return [store_pause, pause_all, resume_all]
+    return [list_groups, targets, nodes, audit, dead, stats]
 
 
 def _groups(client: Client, items: Items) -> str:
@@ -134,16 +82,6 @@ def _groups(client: Client, items: Items) -> str:
         client.lane(found["lane"])
     page = client.store.list_groups(**found)
     return encode({"groups": [group_object(row) for row in page.groups], "next": page.next})
-
-
-def _pause_group(client: Client, said: GroupCommand, *, paused: bool, until: datetime | None = None) -> str:
-    for name in ("lane", "group"):
-        if not text(name, getattr(said, name)):
-            raise InvalidQuery(name, "is empty")
-    client.lane(said.lane)
-    who = {"actor": client.actor, "reason": said.reason}
-    client.store.pause_group(said.lane, said.group, paused=paused, until=until, **who)
-    return encode({"lane": said.lane, "group": said.group, "paused": paused, "until": until})
 
 
 def _nodes(client: Client) -> str:

@@ -15,6 +15,7 @@ from penstock.api.access_shapes import ACCESS_SHAPES
 from penstock.api.desk import json_answer
 from penstock.api.schemas import BOOLEAN, LIMIT, SCHEMAS, STRING, TIME, Schema, ref
 from penstock.api.scopes import OPEN, needs_of
+from penstock.api.standing_shapes import STANDING_SHAPES
 from penstock.wire import encode
 
 PATH: Final = "/api/openapi.json"
@@ -136,7 +137,9 @@ DOCS: Final[Mapping[str, Doc]] = {
     ),
     "POST /api/groups/pause": _act("stop a group", "GroupPause", "GroupPaused"),
     "POST /api/groups/resume": _act("let a group go on", "GroupCommand", "GroupPaused"),
-    "GET /api/targets": _look("targets in trouble", "Targets"),
+    "GET /api/targets": _look("targets in trouble, and paused ones", "Targets"),
+    "POST /api/targets/pause": _act("stop sending to a target", "TargetPause", "TargetPaused"),
+    "POST /api/targets/resume": _act("let a target go on", "TargetCommand", "TargetPaused"),
     "GET /api/nodes": _look("nodes seen within the hour", "Nodes"),
     "GET /api/audit": _look("who did what, newest first", "Audit", lane=STRING, **LIST),
     "GET /api/dead": _look("dead letters by cause", "Dead", filter=STRING, lane=STRING),
@@ -233,7 +236,7 @@ def document(handlers: Iterable[HTTPRouteHandler], *, version: str) -> dict[str,
         "info": {"title": "Penstock", "version": version, "license": {"name": "Apache-2.0"}},
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": {**SCHEMAS, **ACCESS_SHAPES, "EnqueueAnswer": enqueued},
+            "schemas": {**SCHEMAS, **STANDING_SHAPES, **ACCESS_SHAPES, "EnqueueAnswer": enqueued},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }

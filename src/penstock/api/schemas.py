@@ -59,7 +59,7 @@ def named(*values: object) -> Schema:
 
 STATE: Final = named(*(state.label for state in JobState))
 MODE: Final = named(*(mode.label for mode in Mode))
-_NEXT: Final = nullable(STRING)
+NEXT: Final = nullable(STRING)
 _JOB_ID: Final[Schema] = {"type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$"}
 _EVENT: Final = made({}, {"id": STRING, "type": STRING, "at": TIME, "subscription": STRING}, open_=False)
 _SAID: Final[Mapping[str, Schema]] = {
@@ -82,7 +82,7 @@ _SAID: Final[Mapping[str, Schema]] = {
     "event": nullable(_EVENT),
     "correlation": nullable(STRING),
 }
-_REASON: Final[Mapping[str, Schema]] = {"reason": TEXT}
+REASON: Final[Mapping[str, Schema]] = {"reason": TEXT}
 _PAUSED: Final = made(
     {
         "name": STRING,
@@ -162,7 +162,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Enqueued": made(
         {"results": listed(made({"index": INTEGER}, {"id": STRING, "error": STRING, "field": STRING}))}
     ),
-    "Jobs": made({"jobs": listed(ref("Job")), "next": _NEXT}, {"hint": STRING}),
+    "Jobs": made({"jobs": listed(ref("Job")), "next": NEXT}, {"hint": STRING}),
     "Explanation": made(
         {"state": STATE, "gate": named(*(gate.value for gate in Gate)), "text": STRING},
         {"since": nullable(TIME), "until": nullable(TIME), "eta": nullable(TIME), "by": nullable(STRING)},
@@ -200,12 +200,12 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "more_lanes": INTEGER,
         }
     ),
-    "Reason": made(_REASON, open_=False),
-    "Cancel": made(_REASON, {"force": BOOLEAN}, open_=False),
-    "Retry": made(_REASON, {"out_of_order": BOOLEAN}, open_=False),
-    "Settle": made({**_REASON, "outcome": named("succeeded", "dead")}, open_=False),
+    "Reason": made(REASON, open_=False),
+    "Cancel": made(REASON, {"force": BOOLEAN}, open_=False),
+    "Retry": made(REASON, {"out_of_order": BOOLEAN}, open_=False),
+    "Settle": made({**REASON, "outcome": named("succeeded", "dead")}, open_=False),
     "Edit": made(
-        _REASON,
+        REASON,
         {name: _SAID[name] for name in ("payload", "headers", "target", "run_at")}
         | {"replay": BOOLEAN, "out_of_order": BOOLEAN},
         open_=False,
@@ -230,51 +230,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Pools": made({"pools": listed(ref("Pool"))}),
     "Settings": made({"settings": OBJECT}, open_=False),
     "Deleted": made({"deleted": STRING}),
-    "Pause": made(_REASON, {"until": nullable(TIME)}, open_=False),
-    "StorePause": made(
-        {"pause": nullable(made({"by": STRING, "reason": STRING, "since": TIME, "until": nullable(TIME)}))}
-    ),
-    "Groups": made(
-        {
-            "groups": listed(
-                made(
-                    {
-                        "lane": STRING,
-                        "group": STRING,
-                        "state": STRING,
-                        "head": nullable(STRING),
-                        "blocker": nullable(STRING),
-                        "since": nullable(TIME),
-                        "behind": INTEGER,
-                    }
-                )
-            ),
-            "next": _NEXT,
-        }
-    ),
-    "GroupCommand": made({**_REASON, "lane": TEXT, "group": TEXT}, open_=False),
-    "GroupPause": made({**_REASON, "lane": TEXT, "group": TEXT}, {"until": nullable(TIME)}, open_=False),
-    "GroupPaused": made({"lane": STRING, "group": STRING, "paused": BOOLEAN, "until": nullable(TIME)}),
-    "Targets": made({"targets": listed(made({"name": STRING, "state": STRING, "failures": INTEGER}))}),
-    "Nodes": made(
-        {
-            "nodes": listed(
-                made(
-                    {
-                        "id": INTEGER,
-                        "name": STRING,
-                        "version": STRING,
-                        "started_at": TIME,
-                        "seen_at": TIME,
-                        "alive": BOOLEAN,
-                        "leads": BOOLEAN,
-                        "silent_s": NUMBER,
-                    }
-                )
-            ),
-            "leader": nullable(INTEGER),
-        }
-    ),
+    "Pause": made(REASON, {"until": nullable(TIME)}, open_=False),
     "Audit": made(
         {
             "entries": listed(
@@ -290,7 +246,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
                     }
                 )
             ),
-            "next": _NEXT,
+            "next": NEXT,
         }
     ),
     "Dead": made(
@@ -364,7 +320,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "problem": nullable(STRING),
         }
     ),
-    "Operations": made({"operations": listed(ref("Operation")), "next": _NEXT}),
+    "Operations": made({"operations": listed(ref("Operation")), "next": NEXT}),
     "Message": made({"messageId": STRING}),
     "Processed": made({"ack": BOOLEAN}, {"delaySeconds": INTEGER}),
     "Anything": OBJECT,

@@ -8,8 +8,9 @@ import click
 
 from penstock.cli.errors import Refused
 from penstock.cli.job_verbs import each
-from penstock.cli.options import json_option, note, reason_option, with_client, yes_option
-from penstock.cli.render import ago, on_terminal, print_json, print_table
+from penstock.cli.options import actor, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
+from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
 from penstock.domain.filters import MAX_PAGE
 from penstock.ports.insight import GroupRow
@@ -97,6 +98,40 @@ def retry(client: Client, lane: str, groups: Sequence[str], *, reason: str, as_j
     """Send the job that blocks a group again; the group follows when it is done."""
     ids = _blockers(client, lane, groups)
     each(ids, lambda id_: client.retry(id_, reason=reason), as_json=as_json)
+
+
+@groups.command(epilog=HELP)
+@click.argument("lane")
+@click.argument("group")
+@reason_option
+@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@json_option
+@with_client
+def pause(client: Client, lane: str, group: str, *, reason: str, until: str | None, as_json: bool) -> None:
+    """Stop one ordered group; its jobs wait, other groups go on."""
+    at = time_option("--until", until, client.store.now(), future=True)
+    who = {"actor": actor(), "reason": reason}
+    client.store.pause_group(client.lane(lane).name, group, paused=True, until=at, **who)
+    if as_json:
+        print_json({"lane": lane, "group": group, "paused": True, "until": at})
+    else:
+        note(f'group "{group}" is paused' + (f" until {cell(at)}" if at else ""))
+
+
+@groups.command()
+@click.argument("lane")
+@click.argument("group")
+@click.option("--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name.")
+@json_option
+@with_client
+def resume(client: Client, lane: str, group: str, *, reason: str, as_json: bool) -> None:
+    """Let a paused group go on."""
+    client.store.pause_group(client.lane(lane).name, group, paused=False, actor=actor(), reason=reason)
+    client.store.wake([lane])
+    if as_json:
+        print_json({"lane": lane, "group": group, "paused": False, "until": None})
+    else:
+        note(f'group "{group}" goes on')
 
 
 def _blockers(client: Client, lane: str, groups: Sequence[str]) -> list[str]:

@@ -56,7 +56,7 @@ COMMANDS: Mapping[str, Entry] = {
     "serve": Entry("penstock.cli.serve:serve", "Dispatch jobs: one node of as many as you like."),
     "sim": Entry("penstock.cli.sim:sim", "Run the engine in a deterministic simulation, from a seed."),
     "users": Entry("penstock.cli.users:users", "Let people in: add, change and remove users."),
-    "targets": Entry("penstock.cli.targets:targets", "Look at targets that are left alone for a while."),
+    "targets": Entry("penstock.cli.targets:targets", "Look at targets that are left alone, and pause one."),
     "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),
 }
 

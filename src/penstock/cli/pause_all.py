@@ -38,6 +38,6 @@ def resume_all(client: Client, *, reason: str, as_json: bool) -> None:
 
 def _print(pause: Pause | None, said: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({"pause": None if pause is None else pause_object(pause)})
+        print_json({"pause": pause_object(pause)})
     else:
         note(said)

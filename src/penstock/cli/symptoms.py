@@ -159,6 +159,10 @@ def flow(store: Store) -> Iterator[Symptom]:
             see = f"penstock jobs list --lane {name} --due --limit 1, then penstock jobs explain ID"
             yield Symptom("warning", "flow", text, see)
     for target in store.targets().values():
+        if target.pause is not None:
+            text = f"{target.name} is paused by {target.pause.actor}: {target.pause.reason}"
+            yield Symptom("warning", "targets", text, f"penstock targets resume {target.name}")
+            continue
         yield Symptom(
             "warning",
             "targets",

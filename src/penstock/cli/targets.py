@@ -1,40 +1,98 @@
-"""`penstock targets`: which targets are left alone, and until when."""
+"""`penstock targets`: which targets are left alone, until when, and a way to stop sending to one."""
 
 from datetime import datetime
 
 import click
 
-from penstock.cli.options import json_option, with_client
-from penstock.cli.render import ago, on_terminal, print_json, print_table
+from penstock.cli.options import actor, json_option, note, reason_option, with_client
+from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
+from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
+from penstock.domain.pauses import Pause
+from penstock.domain.targets import paused_name
+from penstock.wire import pause_object, target_object
 
 
 @click.group()
 def targets() -> None:
-    """Look at targets that do not answer as they should."""
+    """Look at targets that do not answer as they should, and stop sending to one.
+
+    A target is a scheme, host and port; of a longer URL the rest is left away.
+
+    \b
+    penstock targets pause https://api.example.org --until +2h --reason "they move house"
+    penstock targets resume https://api.example.org
+    """  # noqa: D301 - \b keeps click from filling the lines
 
 
 @targets.command("list")
 @json_option
 @with_client
 def list_(client: Client, *, as_json: bool) -> None:
-    """List targets whose breaker is not closed, or that asked to be left alone; their jobs wait.
+    """List targets whose breaker is not closed, that asked to be left alone or are paused; their jobs wait.
 
-    A target is a scheme, host and port. It is tried again by itself.
+    A breaker is tried again by itself, a pause ends at its time or when somebody resumes the target.
     """
     found = sorted(client.store.targets().values(), key=lambda target: target.name)
     if as_json:
         names = {"name": "target", "until": "open_until"}
-        shown = [{names.get(name, name): value for name, value in one._asdict().items()} for one in found]
+        shown = [
+            {names.get(name, name): value for name, value in target_object(one).items()} for one in found
+        ]
         print_json({"targets": shown})
         return
     now = client.store.now()
     rows = [
-        (one.name, one.state, one.failures, _when(one.until, now), _when(one.slow_until, now))
+        (
+            one.name,
+            one.state,
+            one.failures,
+            _when(one.until, now),
+            _when(one.slow_until, now),
+            f"{one.pause.actor}: {one.pause.reason}" if one.pause else None,
+            _when(one.pause.until, now) if one.pause else None,
+        )
         for one in found
     ]
-    head = ("target", "breaker", "failures", "next try", "slow until")
+    head = ("target", "breaker", "failures", "next try", "slow until", "paused by", "paused until")
     print_table(head, rows, empty="every target answers as it should")
+
+
+@targets.command(epilog=HELP)
+@click.argument("target", metavar="URL")
+@reason_option
+@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@json_option
+@with_client
+def pause(client: Client, target: str, *, reason: str, until: str | None, as_json: bool) -> None:
+    """Stop sending to a target, whatever lane a job is of; its jobs wait and lose no attempt.
+
+    Nodes stop within a second. What is already sent is not called back, and its outcome counts.
+    """
+    name, at = paused_name(target), time_option("--until", until, client.store.now(), future=True)
+    found = client.store.pause_target(name, paused=True, actor=actor(), reason=reason, until=at)
+    _print(name, found, "is paused" + (f" until {cell(at)}" if at else ""), as_json=as_json)
+
+
+@targets.command()
+@click.argument("target", metavar="URL")
+@click.option("--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name.")
+@json_option
+@with_client
+def resume(client: Client, target: str, *, reason: str, as_json: bool) -> None:
+    """Let a paused target go on; jobs that waited go within half a minute."""
+    name = paused_name(target)
+    known = client.store.targets().get(name)
+    was = known is not None and known.pause is not None
+    found = client.store.pause_target(name, paused=False, actor=actor(), reason=reason)
+    _print(name, found, "goes on" if was else "was not paused", as_json=as_json)
+
+
+def _print(name: str, pause: Pause | None, said: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"target": name, "pause": pause_object(pause)})
+    else:
+        note(f"{name} {said}")
 
 
 def _when(at: datetime | None, now: datetime) -> object:

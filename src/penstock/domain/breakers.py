@@ -2,15 +2,21 @@
 
 A target is a scheme, host and port. Failures in a row open its breaker for a while; when that is over one
 call at a time is let through (`trial`), and the first success closes it. Apart from that a target may ask to
-be left alone for some time: that is no failure, and a success does not shorten it.
+be left alone for some time: that is no failure, and a success does not shorten it. An operator may
+pause it, too.
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from penstock.domain.pauses import Pause
+
+SHORTEST_REST: Final = timedelta(seconds=2)
+LONGEST_REST: Final = timedelta(seconds=30)
 
 
 class Target(NamedTuple):
-    """What is known of a target (scheme, host and port): its breaker, and until when to go slow.
+    """What is known of a target (scheme, host and port): its breaker, until when to go slow, who paused it.
 
     `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time).
     """
@@ -21,17 +27,29 @@ class Target(NamedTuple):
     opened_at: datetime | None = None
     until: datetime | None = None
     slow_until: datetime | None = None
+    pause: Pause | None = None
 
     @property
     def troubled(self) -> bool:
         """Whether it is to be treated otherwise than any other target."""
-        return self.state != "closed" or self.slow_until is not None
+        return self.state != "closed" or self.slow_until is not None or self.pause is not None
 
     def at(self, now: datetime) -> "Target":
         """Return it as it stands at this time: what is over has passed."""
         slow = self.slow_until if self.slow_until is not None and now < self.slow_until else None
         over = self.state == "open" and self.until is not None and now >= self.until
-        return self._replace(state="trial" if over else self.state, slow_until=slow)
+        pause = None if self.pause is None or self.pause.over(now) else self.pause
+        return self._replace(state="trial" if over else self.state, slow_until=slow, pause=pause)
+
+    def rest(self, now: datetime) -> timedelta | None:
+        """Return how long nothing at all is to be sent to it, None = something may be."""
+        if self.pause is not None and not self.pause.over(now):
+            return _look_again(self.pause, now)
+        if self.slow_until is not None and now < self.slow_until:
+            return self.slow_until - now
+        if self.state == "open" and self.until is not None and now < self.until:
+            return self.until - now
+        return None
 
 
 class Note(NamedTuple):
@@ -57,3 +75,12 @@ def noted(target: Target, note: Note, *, now: datetime) -> Target:
     target = target._replace(failures=target.failures + note.failed)
     trips = target.state == "trial" or (target.state == "closed" and target.failures >= note.trip_after)
     return target._replace(state="open", opened_at=now, until=now + note.open_for) if trips else target
+
+
+def _look_again(pause: Pause, now: datetime) -> timedelta:
+    """Return when a job that waits for a pause comes again: it may be resumed at any time.
+
+    After as long as the pause has lasted: soon at first, seldom when many jobs may have gathered.
+    """
+    rest = min(max(now - pause.at, SHORTEST_REST), LONGEST_REST)
+    return rest if pause.until is None else min(rest, pause.until - now)

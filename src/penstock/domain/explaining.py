@@ -225,7 +225,12 @@ def _breaker(facts: Facts) -> Explanation | None:
     target, job = facts.target, facts.standing.job
     if target is None:
         return None
-    until = None
+    until, pause = None, target.pause
+    if pause is not None and not pause.over(facts.now):
+        who = f"{target.name} is paused by {pause.actor}{because(pause.reason)}{until_then(pause.until)}"
+        text = f"{who}: penstock targets resume {target.name} lets it go"
+        found = _shut(facts, Gate.BREAKER, text, by=pause.actor)._replace(since=pause.at)
+        return _opening(facts, found, pause.until)
     if target.slow_until is not None and target.slow_until > facts.now:
         until = target.slow_until
         text = f"{target.name} asked to be left alone until {stamp(until)}"

@@ -1,12 +1,14 @@
 """Who stopped something, and until when: the words a person gets for why nothing is sent."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidQuery, InvalidSetting
+
+MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,10 @@ class Pause:
         """Say whether nothing changes for anybody if this one takes the place of the other."""
         return other is not None and replace(other, at=self.at) == self
 
-    def facts(self) -> str:
-        """Return it as the audit log shows it."""
+    def facts(self, **of: str) -> str:
+        """Return it as the audit log shows it; `of` says what is paused, if it has a name."""
         until = None if self.until is None else self.until.isoformat()
-        return json.dumps({"paused_until": until, "pause_reason": self.reason, "paused_by": self.actor})
+        return json.dumps({**of, "paused_until": until, "pause_reason": self.reason, "paused_by": self.actor})
 
 
 def check_until(until: object, now: datetime) -> None:
@@ -64,3 +66,9 @@ def in_force(stops: Iterable[Stop | None], now: datetime) -> str | None:
     """Return the first stop whose time is not over, in words; None = nothing stops it."""
     ahead = (stop for stop in stops if stop is not None and (stop.until is None or now < stop.until))
     return next(map(str, ahead), None)
+
+
+def check_paused(targets: Collection[str]) -> None:
+    """Raise InvalidQuery when more targets would be paused than nodes are to keep in mind."""
+    if len(targets) > MOST:
+        raise InvalidQuery("target", f"{MOST} targets are paused: resume some, or pause their lanes instead")

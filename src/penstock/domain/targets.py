@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 from urllib.parse import urlsplit
 
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
 from penstock.domain.limits import Limit
 from penstock.domain.pools import Pool
+from penstock.errors import InvalidQuery
+
+LONGEST: Final = 500
 
 
 @lru_cache(maxsize=4096)
@@ -18,6 +22,16 @@ def target_of(url: str | None) -> str | None:
     except ValueError:  # written by plain SQL; its sink will say what is wrong with it
         return None
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
+
+
+def paused_name(url: str) -> str:
+    """Return the target of a URL that an operator names, or raise InvalidQuery."""
+    name = target_of(url) if "\x00" not in url else None
+    if name is None or len(name) > LONGEST:
+        raise InvalidQuery(
+            "target", f"{url[:80]!r} is none: say scheme and host, like https://api.example.org"
+        )
+    return name
 
 
 def target_name(job: Job, lane: Lane) -> str | None:

@@ -67,7 +67,7 @@ class Flow(Protocol):
         """
 
     def targets(self) -> dict[str, Target]:
-        """Return the targets whose breaker is not closed or that go slow; the others are missing."""
+        """Return the targets whose breaker is not closed, that go slow or are paused; no others."""
 
     def mark_target(
         self, name: str, *, failed: int, ok: int, trip_after: int, open_for: timedelta, slow_for: timedelta
@@ -75,7 +75,15 @@ class Flow(Protocol):
         """Note how calls to a target went since the last note.
 
         Any success closes its breaker; `trip_after` failures in a row open it for `open_for`; `slow_for` is
-        how long it asked to be left alone (0 = it did not ask).
+        how long it asked to be left alone (0 = it did not ask). The answer tells nothing of a pause.
+        """
+
+    def pause_target(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop sending to a target, or let it go; audited. Return the pause in force.
+
+        Its jobs wait where they are and lose no attempt. Raise InvalidQuery when too many are paused.
         """
 
     def pause_store(

@@ -2,7 +2,8 @@
 
 Calls that fail in a way that may pass count against their target; enough of them in a row open its breaker,
 and its jobs stay pending until it closes. After that one call at a time is let through: the first success
-closes the breaker. A target that asks to be left alone (429, Retry-After) is left alone for that long.
+closes the breaker. A target that asks to be left alone (429, Retry-After) is left alone for that long,
+one that an operator paused until he lets it go.
 """
 
 from dataclasses import dataclass, field
@@ -46,10 +47,8 @@ class Breakers:
         known = self.board.targets.get(target) if target else None
         if known is None or target is None:
             return None
-        if known.slow_until is not None and now < known.slow_until:
-            return known.slow_until - now
-        if known.state == "open" and known.until is not None and now < known.until:
-            return known.until - now
+        if (rest := known.rest(now)) is not None:
+            return rest
         if known.state != "closed":
             if target in self._trials:
                 return NOT_LONG
@@ -100,10 +99,11 @@ class Breakers:
         return False
 
     def _changed(self, target: str, before: Target | None, known: Target, slow: timedelta) -> None:
-        if known.state == "closed" and known.slow_until is None:
-            self.board.targets.pop(target, None)
-        else:
+        known = known._replace(pause=before.pause if before else None)
+        if known.troubled:
             self.board.targets[target] = known
+        else:
+            self.board.targets.pop(target, None)
         was = before.state if before else "closed"
         slows = known.slow_until is not None and (before is None or before.slow_until is None)
         if was != known.state or slows:

@@ -9,7 +9,7 @@ from penstock.domain.job import Audit, Claim
 from penstock.domain.lanes import Lane
 from penstock.domain.limits import Account
 from penstock.domain.limits import permit as decide
-from penstock.domain.pauses import Stop, check_until, in_force
+from penstock.domain.pauses import Stop, check_paused, check_until, in_force
 from penstock.domain.pools import Pool
 from penstock.domain.settlement import OUT
 from penstock.domain.states import JobState
@@ -60,9 +60,13 @@ class FlowPart:
             return grants
 
     def targets(self) -> dict[str, Target]:
-        """Return the targets whose breaker is not closed or that go slow."""
+        """Return the targets whose breaker is not closed, that go slow or are paused."""
         with self._lock:
-            found = {name: target.at(self.now()) for name, target in self._tables.targets.items()}
+            known, pauses = self._tables.targets, self._tables.target_pauses
+            found = {
+                name: known.get(name, Target(name))._replace(pause=pauses.get(name)).at(self.now())
+                for name in known.keys() | pauses.keys()
+            }
             return {name: target for name, target in found.items() if target.troubled}
 
     def mark_target(
@@ -81,14 +85,46 @@ class FlowPart:
         with self._lock:
             tables, now = self._tables, self.now()
             check_until(until if paused else None, now)
-            before, wanted = tables.store_pause, Pause(actor, reason, now, until) if paused else None
-            unchanged = before is None if wanted is None else wanted.same(before)
-            if not unchanged:
-                tables.store_pause = wanted
-                action = "store.pause" if wanted else "store.resume"
-                was, becomes = (pause.facts() if pause else None for pause in (before, wanted))
-                tables.audit.append(Audit(now, None, None, actor, action, was, becomes, reason))
+            wanted = Pause(actor, reason, now, until) if paused else None
+            who = {"actor": actor, "reason": reason}
+            tables.store_pause = self._paused("store", {}, tables.store_pause, wanted, **who)
             return self.store_pause()
+
+    def pause_target(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop sending to a target, or let it go."""
+        with self._lock:
+            known, now = self._tables.target_pauses, self.now()
+            check_until(until if paused else None, now)
+            for other in [other for other, pause in known.items() if other != name and pause.over(now)]:
+                del known[other]
+            wanted = Pause(actor, reason, now, until) if paused else None
+            if wanted is not None:
+                check_paused(known.keys() | {name})
+            of = {"target": name}
+            becomes = self._paused("target", of, known.pop(name, None), wanted, actor=actor, reason=reason)
+            if becomes is not None:
+                known[name] = becomes
+            return None if becomes is None or becomes.over(now) else becomes
+
+    def _paused(
+        self,
+        kind: str,
+        of: dict[str, str],
+        before: Pause | None,
+        wanted: Pause | None,
+        *,
+        actor: str,
+        reason: str,
+    ) -> Pause | None:
+        """Return the pause that is to be kept; one that is as it should be is left alone."""
+        if before is None if wanted is None else wanted.same(before):
+            return before
+        action = f"{kind}.pause" if wanted else f"{kind}.resume"
+        was, becomes = (pause.facts(**of) if pause else None for pause in (before, wanted))
+        self._tables.audit.append(Audit(self.now(), None, None, actor, action, was, becomes, reason))
+        return wanted
 
     def wake(self, lanes: Collection[str]) -> None:
         """Tell nodes that these lanes have news."""

@@ -123,6 +123,7 @@ class Tables:
     store_pause: Pause | None = None
     limits: dict[str, Account] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
+    target_pauses: dict[str, Pause] = field(default_factory=dict)
     listeners: list[MemoryWakeups] = field(default_factory=list)
     served: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from penstock.domain.breakers import Target
 from penstock.domain.gates import Explanation, Gate
 from penstock.domain.job import Attempt, Audit, AuditEntry, Context, Job, Live, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.lanes import lane as lane_of
 from penstock.domain.operations import Operation
 from penstock.domain.ordering import Mode
+from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.pools import Pool
 from penstock.domain.pools import pool as pool_of
@@ -170,3 +172,24 @@ def operation_of(found: Object) -> Operation:
         "refusals": json.dumps(found["refusals"]),
     }
     return Operation(**values)
+
+
+def pause_of(found: Object) -> Pause | None:
+    """Return the `pause` of an answer, if there is one."""
+    pause = found["pause"]
+    if pause is None:
+        return None
+    return Pause(pause["by"], pause["reason"], time_of(pause["since"]) or LONG_AGO, time_of(pause["until"]))
+
+
+def target_of(found: Object) -> Target:
+    """Return what a node knows of a target."""
+    return Target(
+        found["name"],
+        found["state"],
+        found["failures"],
+        time_of(found["opened_at"]),
+        time_of(found["until"]),
+        time_of(found["slow_until"]),
+        pause_of(found),
+    )

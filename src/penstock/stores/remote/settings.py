@@ -8,7 +8,7 @@ from penstock.domain.breakers import Target
 from penstock.domain.lanes import Lane
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
-from penstock.stores.remote.decoding import LONG_AGO, named_lane, named_pool, time_of
+from penstock.stores.remote.decoding import named_lane, named_pool, pause_of, target_of
 from penstock.stores.remote.http import Api
 from penstock.wire import Raw
 
@@ -85,14 +85,25 @@ class SettingsPart:
     def targets(self) -> dict[str, Target]:
         """Return the targets in trouble."""
         found = self.api.get("/api/targets")["targets"]
-        times = ("opened_at", "until", "slow_until")
-        return {
-            one["name"]: Target(**{**one, **{name: time_of(one[name]) for name in times}}) for one in found
-        }
+        return {one["name"]: target_of(one) for one in found}
+
+    def pause_target(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        actor: str,  # noqa: ARG002
+        reason: str,
+        until: datetime | None = None,
+    ) -> Pause | None:
+        """Stop sending to a target, or let it go."""
+        also = {"until": until} if paused and until else {}
+        path = "/api/targets/pause" if paused else "/api/targets/resume"
+        return pause_of(self.api.send("POST", path, {"target": name, "reason": reason, **also}))
 
     def store_pause(self) -> Pause | None:
         """Return the pause of everything."""
-        return _pause_of(self.api.get("/api/pause"))
+        return pause_of(self.api.get("/api/pause"))
 
     def pause_store(
         self,
@@ -104,8 +115,8 @@ class SettingsPart:
     ) -> Pause | None:
         """Stop everything, or let it go."""
         if not paused:
-            return _pause_of(self.api.send("POST", "/api/resume", {"reason": reason}))
-        return _pause_of(self.api.send("POST", "/api/pause", {"reason": reason, "until": until}))
+            return pause_of(self.api.send("POST", "/api/resume", {"reason": reason}))
+        return pause_of(self.api.send("POST", "/api/pause", {"reason": reason, "until": until}))
 
     def _put(self, kind: str, name: str, settings: dict[str, Any], expect: int | None) -> dict[str, Any]:
         headers = {} if expect is None else {"If-Match": f'"{expect}"'} if expect else {"If-None-Match": "*"}
@@ -116,10 +127,3 @@ class SettingsPart:
     ) -> dict[str, Any]:
         body = {"reason": reason} | ({"until": until} if paused and until else {})
         return self.api.send("POST", f"/api/{kind}/{quote(name)}/{'pause' if paused else 'resume'}", body)
-
-
-def _pause_of(found: dict[str, Any]) -> Pause | None:
-    pause = found["pause"]
-    if pause is None:
-        return None
-    return Pause(pause["by"], pause["reason"], time_of(pause["since"]) or LONG_AGO, time_of(pause["until"]))

@@ -37,7 +37,7 @@ class FlowPart:
         return []
 
     def targets(self) -> dict[str, Target]:
-        """Return the targets whose breaker is not closed or that go slow."""
+        """Return the targets whose breaker is not closed, that go slow or are paused."""
         return self.db.read(targets.targets)
 
     def mark_target(
@@ -51,10 +51,20 @@ class FlowPart:
         self, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Pause | None:
         """Stop every lane at once, or let them go."""
+        return self._pause(pausing.STORE, "", paused=paused, actor=actor, reason=reason, until=until)
 
+    def pause_target(
+        self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
+    ) -> Pause | None:
+        """Stop sending to a target, or let it go."""
+        return self._pause(pausing.TARGET, name, paused=paused, actor=actor, reason=reason, until=until)
+
+    def _pause(
+        self, scope: str, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None
+    ) -> Pause | None:
         def work(tx: Tx) -> Pause | None:
             wanted = Pause(actor, reason, tx.now, until) if paused else None
-            return pausing.pause_store(tx, wanted, actor=actor, reason=reason)
+            return pausing.pause(tx, scope, name, wanted, actor=actor, reason=reason)
 
         return self.db.write(work)
 

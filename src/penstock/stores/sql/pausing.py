@@ -1,46 +1,59 @@
-"""The pause of the whole store."""
+"""What is stopped beyond lanes, pools and groups: the whole store, and targets."""
 
 from typing import Final
 
 from penstock.domain.job import Audit
-from penstock.domain.pauses import Pause, check_until
-from penstock.stores.sql.database import Tx, one
+from penstock.domain.pauses import Pause, check_paused, check_until
+from penstock.stores.sql.database import Tx
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 
-LOAD: Final = "SELECT actor, reason, at, until FROM penstock.pauses WHERE scope = 'store' AND name = ''"
+STORE: Final = "store"
+TARGET: Final = "target"
+LOAD: Final = "SELECT name, actor, reason, at, until FROM penstock.pauses WHERE scope = :scope"
 PAUSE: Final = """
     INSERT INTO penstock.pauses (scope, name, until, reason, actor, at)
-    VALUES ('store', '', :until, :reason, :actor, :at)
+    VALUES (:scope, :name, :until, :reason, :actor, :at)
         ON CONFLICT (scope, name) DO UPDATE
        SET until = excluded.until, reason = excluded.reason, actor = excluded.actor, at = excluded.at"""
-RESUME: Final = "DELETE FROM penstock.pauses WHERE scope = 'store' AND name = ''"
+RESUME: Final = "DELETE FROM penstock.pauses WHERE scope = :scope AND name = :name"
+OVER: Final = "DELETE FROM penstock.pauses WHERE scope = :scope AND until <= :now AND name <> :name"
+
+
+def pauses(tx: Tx, scope: str) -> dict[str, Pause]:
+    """Return the pauses that are in force now, by name."""
+    return {name: pause for name, pause in _stored(tx, LOAD, scope).items() if not pause.over(tx.now)}
 
 
 def store_pause(tx: Tx) -> Pause | None:
-    """Return the pause that is in force now."""
-    pause = _stored(tx, LOAD)
-    return None if pause is None or pause.over(tx.now) else pause
+    """Return the pause of everything that is in force now."""
+    return pauses(tx, STORE).get("")
 
 
-def pause_store(tx: Tx, wanted: Pause | None, *, actor: str, reason: str) -> Pause | None:
-    """Stop every lane, or let them go; a pause that is as it should be is left alone."""
+def pause(tx: Tx, scope: str, name: str, wanted: Pause | None, *, actor: str, reason: str) -> Pause | None:
+    """Stop something, or let it go; a pause that is as it should be is left alone."""
     if wanted is not None:
         check_until(wanted.until, tx.now)
-    stored = _stored(tx, f"{LOAD} FOR UPDATE")
+    tx.execute(OVER, scope=scope, now=tx.now, name=name)
+    known = _stored(tx, f"{LOAD} FOR UPDATE", scope)
+    stored = known.get(name)
     unchanged = stored is None if wanted is None else wanted.same(stored)
     if not unchanged:
         if wanted is None:
-            tx.execute(RESUME)
+            tx.execute(RESUME, scope=scope, name=name)
         else:
-            tx.execute(PAUSE, until=wanted.until, reason=reason, actor=actor, at=wanted.at)
-        action = "store.resume" if wanted is None else "store.pause"
-        was, becomes = (pause.facts() if pause else None for pause in (stored, wanted))
+            check_paused(known.keys() | {name})
+            at = {"at": wanted.at, "until": wanted.until}
+            tx.execute(PAUSE, scope=scope, name=name, reason=reason, actor=actor, **at)
+        action = f"{scope}.resume" if wanted is None else f"{scope}.pause"
+        of = {scope: name} if name else {}
+        was, becomes = (pause.facts(**of) if pause else None for pause in (stored, wanted))
         tx.insert("audit", AUDIT_COLUMNS, [Audit(tx.now, None, None, actor, action, was, becomes, reason)])
-    return store_pause(tx)
+    return pauses(tx, scope).get(name)
 
 
-def _stored(tx: Tx, sql: str) -> Pause | None:
-    row = one(tx.fetch(sql))
-    if row is None or (at := tx.time(row[2])) is None:
-        return None
-    return Pause(row[0], row[1], at, tx.time(row[3]))
+def _stored(tx: Tx, sql: str, scope: str) -> dict[str, Pause]:
+    found = {}
+    for name, actor, reason, began, ends in tx.fetch(sql, scope=scope):
+        if (at := tx.time(began)) is not None:
+            found[name] = Pause(actor, reason, at, tx.time(ends))
+    return found

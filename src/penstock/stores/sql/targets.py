@@ -4,8 +4,10 @@ from typing import Final
 
 from penstock.domain.breakers import Note, Target, noted
 from penstock.stores.sql.database import Row, Tx, one
+from penstock.stores.sql.pausing import TARGET, pauses
 
 _COLUMNS: Final = ("target", "state", "failures", "opened_at", "until", "slow_until")
+_NAMES: Final = ("name", *_COLUMNS[1:])
 TROUBLED: Final = f"SELECT {', '.join(_COLUMNS)} FROM penstock.targets"
 ONE: Final = f"{TROUBLED} WHERE target = :name FOR UPDATE"
 MAKE: Final = "INSERT INTO penstock.targets (target) VALUES (:name) ON CONFLICT (target) DO NOTHING"
@@ -16,9 +18,11 @@ FORGET: Final = "DELETE FROM penstock.targets WHERE target = :name"
 
 
 def targets(tx: Tx) -> dict[str, Target]:
-    """Return the targets whose breaker is not closed or that go slow."""
-    found = [_target(tx, row).at(tx.now) for row in tx.fetch(TROUBLED)]
-    return {target.name: target for target in found if target.troubled}
+    """Return the targets whose breaker is not closed, that go slow or are paused."""
+    found = {target.name: target for target in (_target(tx, row).at(tx.now) for row in tx.fetch(TROUBLED))}
+    for name, pause in pauses(tx, TARGET).items():
+        found[name] = found.get(name, Target(name))._replace(pause=pause)
+    return {name: target for name, target in found.items() if target.troubled}
 
 
 def mark_target(tx: Tx, name: str, note: Note) -> Target:
@@ -35,10 +39,10 @@ def mark_target(tx: Tx, name: str, note: Note) -> Target:
         tx.execute(MAKE, name=name)
         row = one(tx.fetch(ONE, name=name))
         after = noted(Target(name) if row is None else _target(tx, row), note, now=tx.now)
-    tx.execute(CHANGE, **after._asdict())
+    tx.execute(CHANGE, **dict(zip(_NAMES, after, strict=False)))
     return after
 
 
 def _target(tx: Tx, row: Row) -> Target:
-    name, state, failures, *times = row
-    return Target(name, state, failures, *map(tx.time, times))
+    name, state, failures, opened_at, until, slow_until = row
+    return Target(name, state, failures, tx.time(opened_at), tx.time(until), tx.time(slow_until))

@@ -35,7 +35,7 @@ from penstock.testing.store_suite.sends import SendTests
 from penstock.testing.store_suite.settling import RequestTests, SettlingTests
 from penstock.testing.store_suite.shared_keys import SecretTests
 from penstock.testing.store_suite.standings import NodeTests, StandingTests
-from penstock.testing.store_suite.targets import StorePauseTests, TargetTests
+from penstock.testing.store_suite.targets import StorePauseTests, TargetPauseTests, TargetTests
 from penstock.testing.store_suite.verbs import VerbTests
 from penstock.testing.store_suite.vitals import VitalsTests
 from penstock.testing.store_suite.waking import WakingTests
@@ -54,6 +54,7 @@ class StoreSuite(
     TokenTests,
     SlotTests,
     TargetTests,
+    TargetPauseTests,
     StorePauseTests,
     FairnessTests,
     GroupTests,

@@ -4,6 +4,10 @@ import json
 from datetime import datetime, timedelta
 from functools import partial
 
+import pytest
+
+from penstock.domain.pauses import MOST
+from penstock.errors import InvalidQuery
 from penstock.ports.flow import Target
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
@@ -108,6 +112,68 @@ class TargetTests:
             together(*[partial(mark, store, failed=1, name=host)] * 4)
             known = store.targets()[host]
             assert (known.state, known.failures) == ("open", 4)
+
+
+class TargetPauseTests:
+    """Stopping what goes to one target."""
+
+    def test_a_paused_target_says_who_and_why_until_somebody_lets_it_go(self, store: Store) -> None:
+        """Whatever its calls are like meanwhile; others are left alone."""
+        before = store.now()
+        pause = store.pause_target(HOST, paused=True, actor="ann", reason="they move house")
+
+        assert pause is not None
+        assert (pause.actor, pause.reason, pause.until) == ("ann", "they move house", None)
+        assert before <= pause.at <= store.now()
+        assert store.targets() == {HOST: Target(HOST, pause=pause)}
+        mark(store, failed=3)
+        known = store.targets()[HOST]
+        assert (known.state, known.failures, known.pause) == ("open", 3, pause)
+        mark(store, ok=1)
+        assert store.targets() == {HOST: Target(HOST, pause=pause)}
+        assert store.pause_target(HOST, paused=False, actor="bob", reason="they are there") is None
+        assert store.targets() == {}
+
+    def test_the_pause_of_a_target_may_end_by_itself(self, store: Store) -> None:
+        """Then nothing is known of it; the next pause of any target clears it away."""
+        until = store.now() + HOUR
+        pause = store.pause_target(HOST, paused=True, until=until, actor="ann", reason="night")
+        assert pause is not None
+        assert pause.until == until
+
+        def pause_shortly(until: datetime) -> None:
+            store.pause_target(HOST, paused=True, until=until, actor="ann", reason="night")
+
+        pause_and_wait(store, pause_shortly)
+        assert store.targets() == {}
+        store.pause_target("http://other", paused=True, actor="ann", reason="night")
+        assert set(store.targets()) == {"http://other"}
+
+    def test_each_change_of_a_pause_is_audited_once(self, store: Store) -> None:
+        """With the target, who and why; the whole store is not concerned."""
+        store.pause_target(HOST, paused=False, actor="ann", reason="no")
+        once = store.pause_target(HOST, paused=True, actor="ann", reason="night")
+        assert store.pause_target(HOST, paused=True, actor="ann", reason="night") == once
+        store.pause_target(HOST, paused=False, actor="bob", reason="day")
+        rows = store.audit_log(limit=100).entries[::-1]
+
+        assert [(row.action, row.actor, row.reason) for row in rows] == [
+            ("target.pause", "ann", "night"),
+            ("target.resume", "bob", "day"),
+        ]
+        assert json.loads(rows[0].after or "")["target"] == HOST
+        assert (rows[0].before, rows[1].before, rows[1].after) == (None, rows[0].after, None)
+        assert store.store_pause() is None
+
+    def test_not_every_target_there_is_can_be_paused(self, store: Store) -> None:
+        """Nodes keep them in mind; one that is paused can still be changed."""
+        for number in range(MOST):
+            store.pause_target(f"http://host-{number}", paused=True, actor="ann", reason="all of them")
+        with pytest.raises(InvalidQuery, match="resume some"):
+            store.pause_target(HOST, paused=True, actor="ann", reason="one more")
+        store.pause_target("http://host-1", paused=True, actor="bob", reason="still")
+        store.pause_target("http://host-2", paused=False, actor="bob", reason="over")
+        store.pause_target(HOST, paused=True, actor="ann", reason="one more")
 
 
 class StorePauseTests:

@@ -12,6 +12,7 @@ from penstock.errors import InvalidJob
 from penstock.ports.insight import GroupPage
 from penstock.ui.screens.job import operated
 from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.times import until_of
 
 PAGE: Final = 50
 
@@ -38,7 +39,8 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 reason = fields.get("reason", "")
                 if not reason:
                     raise InvalidJob("reason", "say why: it is kept in the audit")
-                site.store.pause_group(lane, group, paused=paused, actor=actor, reason=reason)
+                until = until_of(fields.get("until", ""), site.store.now()) if paused else None
+                site.store.pause_group(lane, group, paused=paused, actor=actor, reason=reason, until=until)
                 site.store.wake([lane])
                 return f'Group "{group}" {"is paused" if paused else "goes on"}.'
             return operated(client, fields.get("job", ""), verb, fields)

@@ -12,7 +12,8 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
 from penstock.domain.pools import POOL_SETTINGS, pool
-from penstock.errors import InvalidSetting, NotFound
+from penstock.domain.targets import paused_name, target_of
+from penstock.errors import InvalidQuery, InvalidSetting, NotFound
 from penstock.ui.settings import given
 from penstock.ui.site import AnyRequest, Site, acted, form, who
 from penstock.ui.times import until_of
@@ -61,7 +62,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
         return await acted(site, "/pools", act)
 
-    return [pools, change, act_on_pool, reset]
+    @post("/targets/{verb:str}", opt=needs(Scope.OPERATE))
+    async def act_on_target(request: AnyRequest) -> Redirect:
+        verb, fields, actor = request.path_params["verb"], await form(request), who(request)
+        return await acted(site, "/pools", lambda: _act_on_target(site, verb, fields, actor))
+
+    return [pools, change, act_on_pool, reset, act_on_target]
 
 
 def _view(site: Site) -> dict[str, Any]:
@@ -82,7 +88,8 @@ def _view(site: Site) -> dict[str, Any]:
             }
             for each in pools.values()
         ],
-        "targets": [target.at(now) for target in targets.values()],
+        "targets": [target.at(now) for target in sorted(targets.values(), key=lambda one: one.name)],
+        "hosts": sorted({name for lane in lanes.values() if (name := target_of(lane["target"]))})[:200],
         "limited": [
             {"lane": name, "rate": lane["rate"], "most": lane["max_in_flight"], "pool": lane["pool"],
              "full": f"lane/{name}" in waits}
@@ -90,6 +97,18 @@ def _view(site: Site) -> dict[str, Any]:
         ],
         "now": now,
     }  # fmt: skip
+
+
+def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> str:
+    if verb not in ("pause", "resume"):
+        raise NotFound("verb", verb)
+    name, paused = paused_name(fields.get("target", "")), verb == "pause"
+    if paused and not fields.get("reason"):
+        raise InvalidQuery("reason", "say why: it is kept in the audit")
+    until = until_of(fields.get("until", ""), site.store.now()) if paused else None
+    reason = fields.get("reason", "") or "resumed"
+    site.store.pause_target(name, paused=paused, actor=actor, reason=reason, until=until)
+    return f"{name} {'is paused' if paused else 'goes on'}."
 
 
 def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> str:
