@@ -21,8 +21,8 @@ from tests.plans.counting import STEP, touched
 
 BACKLOGS = (10_000, 100_000, 1_000_000)
 PLAIN_BATCH, PLAIN_TURNS = 250, 12
-# Beside the smallest backlog a hundred groups of four are ready: so many turns leave jobs in each of them, as beside
-# the big ones. A group that runs empty is removed, which costs less than finding its next head.
+# Beside the smallest backlog a hundred groups of four are ready: so many turns leave jobs in each of them, as
+# beside the big ones. A group that runs empty is removed, which costs less than finding its next head.
 GROUP_BATCH, GROUP_TURNS = 25, 6
 WARM_UP = 2
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
@@ -114,6 +115,21 @@ def test_a_list_goes_on_where_it_ended(every: Http) -> None:
     assert "payload" not in first["jobs"][0]
     with_payloads = every.get("/api/jobs?payloads=true&limit=1").json()["jobs"]
     assert with_payloads[0]["payload"] == 4
+
+
+def test_a_list_that_is_empty_hints_at_names_that_lead_nowhere(every: Http) -> None:
+    every.post("/api/jobs", {"lane": "orders", "group": "customer-7", "mode": "block_on_error"})
+
+    def hint(query: str) -> str | None:
+        answer = every.get(f"/api/jobs?{query}").json()
+        assert answer["jobs"] == []
+        return cast("str | None", answer.get("hint"))
+
+    assert hint("filter=lane:ordres") == 'unknown lane "ordres"; did you mean orders?'
+    assert "of group customer-8; did you mean customer-7?; jobs of mode" in str(hint("group=customer-8"))
+    assert "no ordered job of group nobody; jobs of" in str(hint("filter=lane:orders group:nobody"))
+    assert hint("group=customer-7&state=dead") is None
+    assert hint("state=dead") is None
 
 
 def test_a_list_is_filtered(http: Http) -> None:

@@ -77,7 +77,7 @@ def test_a_list_is_read_page_by_page(ready: Run, read: RunJson, monkeypatch: pyt
     assert [line.split("\t")[0] for line in lines] == made
 
 
-def test_in_a_pipe_a_job_is_one_line_of_cells(ready: Run) -> None:
+def test_in_a_pipe_a_job_is_one_line_of_cells(ready: Run, read: RunJson) -> None:
     id_ = enqueue(ready, "1")
     kill("line\nbreak")
 
@@ -87,6 +87,8 @@ def test_in_a_pipe_a_job_is_one_line_of_cells(ready: Run) -> None:
     assert [cells[0], cells[1], cells[2], cells[5]] == [id_, "dead", "hello", "1"]
     assert cells[6] == r"permanent: line\nbreak"
     assert ready("jobs", "list", "--state", "held").stderr.startswith("no job")
+    assert ready("jobs", "list", "lane:helo").stderr.startswith('unknown lane "helo"; did you mean hello?')
+    assert read("jobs", "list", "lane:helo")["hint"].startswith('unknown lane "helo"')
 
 
 def test_show_prints_what_is_known_or_says_there_is_no_such_job(ready: Run) -> None:

@@ -64,5 +64,5 @@ def test_a_list_by_group_has_ordered_jobs_and_says_so_when_it_is_empty(
     assert [job["id"] for job in read("jobs", "list", line)["jobs"]] == [ordered]
     assert [job["id"] for job in read("jobs", "list", "--group", "customer-7")["jobs"]] == [ordered]
     said = ready("jobs", "list", "--group", "customer-8").stderr
-    assert "no ordered job of group customer-8" in said
-    assert "penstock jobs list 'group~\"customer-8\"'" in said
+    assert "no ordered job of group customer-8; did you mean customer-7?" in said
+    assert 'the filter group~"customer-8" finds those too' in said

@@ -6,8 +6,12 @@ import pytest
 
 from penstock import Client
 from penstock.domain.access import ROLES, Scope, Who
+from penstock.domain.filters import JobQuery
+from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
+from penstock.domain.ordering import Mode
 from penstock.domain.states import JobState, Verb
+from penstock.empty import why_empty
 from penstock.errors import Forbidden, InvalidJob, NotFound
 from penstock.limited import COMMON, WHOLE, LimitedStore, limited
 from penstock.ports.store import Ask, Store
@@ -144,6 +148,14 @@ def test_a_tenant_sees_what_was_done_to_lanes_and_not_to_jobs(client: Client) ->
 
     assert [entry.action for entry in entries] == ["lane.create"]
     assert len(client.store.audit_log().entries) == 2
+
+
+def test_a_tenant_does_not_learn_of_groups_by_asking_for_one_like_them(store: MemoryStore) -> None:
+    query = JobQuery(group="a-secret-grup")
+    store.enqueue([NewJob(lane="orders", group="a-secret-group", mode=Mode.BLOCK_ON_ERROR, tenant="else")])
+
+    assert "did you mean a-secret-group?" in str(why_empty(store, query))
+    assert "did you mean" not in str(why_empty(limited(store, ADA), query))
 
 
 def test_what_jobs_carry_is_hidden(client: Client) -> None:

@@ -15,8 +15,9 @@ from penstock.domain.access import Scope
 from penstock.domain.filters import SCHEDULED, Order, Span
 from penstock.domain.job import Enqueued
 from penstock.domain.masking import without_credentials
-from penstock.domain.queries import Filters
+from penstock.domain.queries import Filters, job_query
 from penstock.domain.states import TERMINAL
+from penstock.empty import why_empty
 from penstock.errors import InvalidJob, PenstockError
 from penstock.observability.enqueueing import carrying
 from penstock.wire import (
@@ -155,8 +156,12 @@ def listed(client: Client, filters: Filters) -> str:
     page = client.list(**filters)
     payloads = filters.get("payloads", False)
     jobs = [job_object(job, payload=payloads) for job in page.jobs]
-    partial = page.next is not None and len(jobs) < filters.get("limit", PAGE)
-    return encode({"jobs": jobs, "next": page.next} | ({"hint": TOO_BROAD} if partial else {}))
+    hint = None
+    if page.next is not None:
+        hint = TOO_BROAD if len(jobs) < filters.get("limit", PAGE) else None
+    elif not jobs and filters.get("after") is None:
+        hint = why_empty(client.store, job_query(filters, now=client.store.now))
+    return encode({"jobs": jobs, "next": page.next} | ({} if hint is None else {"hint": hint}))
 
 
 def _timeline(client: Client, job_id: str) -> str:

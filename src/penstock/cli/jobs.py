@@ -111,11 +111,6 @@ def list_(
         after=after,
     )
     empty = "no job\nTry: penstock enqueue LANE JSON"
-    if group is not None:
-        empty = (
-            f"no ordered job of group {group}; jobs of mode immediate have no place in a group\n"
-            f"To look for those too: penstock jobs list 'group~\"{group}\"'"
-        )
     print_pages(pages, client.store.now(), payloads=payloads, as_json=as_json, empty=empty)
 
 

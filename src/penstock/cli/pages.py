@@ -11,7 +11,8 @@ from penstock.cli.render import ago, on_terminal, print_table
 from penstock.client import Client
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Job
-from penstock.domain.queries import Filters
+from penstock.domain.queries import Filters, job_query
+from penstock.empty import why_empty
 from penstock.wire import encode, job_object
 
 
@@ -19,7 +20,7 @@ class Pages:
     """The jobs of a list, page after page; `next` is where it goes on once they were all taken."""
 
     def __init__(self, client: Client, filters: Filters, *, limit: int | None, after: str | None) -> None:
-        self.next = after
+        self.next, self._begins = after, after is None
         self._client, self._filters, self._left = client, filters, limit
 
     def __iter__(self) -> Iterator[Job]:
@@ -34,6 +35,13 @@ class Pages:
             if page.next is None:
                 return
 
+    def why_empty(self) -> str | None:
+        """Return what may be wrong with the filters of a list that has nothing at all."""
+        if not self._begins:
+            return None
+        store = self._client.store
+        return why_empty(store, job_query(self._filters, now=store.now))
+
 
 def print_pages(pages: Pages, now: datetime, *, payloads: bool, as_json: bool, empty: str) -> None:
     """Print the jobs of a list, and how to go on; `empty` is what a person is told when there are none."""
@@ -47,12 +55,14 @@ def print_pages(pages: Pages, now: datetime, *, payloads: bool, as_json: bool, e
 
 def _print_json(pages: Pages, *, payloads: bool) -> None:
     """Write the document as the jobs come: there may be millions."""
-    comma = ""
+    comma, hint = "", ""
     click.echo('{"jobs":[', nl=False)
     for job in pages:
         click.echo(comma + encode(job_object(job, payload=payloads)), nl=False)
         comma = ","
-    click.echo(f'],"next":{encode(pages.next)}}}')
+    if not comma and (why := pages.why_empty()):
+        hint = f',"hint":{encode(why)}'
+    click.echo(f'],"next":{encode(pages.next)}{hint}}}')
 
 
 def _print_table(pages: Pages, now: datetime, empty: str) -> None:
@@ -62,7 +72,7 @@ def _print_table(pages: Pages, now: datetime, empty: str) -> None:
         print_table(head, rows)
         empty = ""
     if empty:
-        note(empty)
+        note(pages.why_empty() or empty)
 
 
 def _row(job: Job, now: datetime) -> tuple[object, ...]:
