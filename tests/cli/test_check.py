@@ -172,6 +172,22 @@ def test_a_lane_of_a_named_http_connection_needs_a_url_too(ready: Run, tmp_path:
     assert "error: lanes.web.target: 'orders' is no URL to call" in ready("check", code=1).stdout
 
 
+def test_kinds_and_files_of_connections_are_looked_at(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text(
+        '[sinks.a]\nkind = "sqss"\n[sinks.b]\nkind = "redis"\npassword_FILE = "/nowhere"\n'
+        '[sinks.c]\nkind = "embedded"\n[sinks.d]\nkind = "embedded"\nurl = "sqlite:///q.db"\n'
+        '[sinks.e]\nkind = "embedded"\nurl = "postgresql://x"\n'
+    )
+
+    said = ready("check", code=1).stdout
+
+    assert 'error: penstock.toml:2: sinks.a.kind: unknown kind "sqss"; did you mean sqs?' in said
+    assert "error: penstock.toml:5: sinks.b.password_FILE: /nowhere cannot be read: No such file" in said
+    assert "error: penstock.toml:13: sinks.e.url: queues of their own are a SQLite file" in said
+    assert said.count("error: ") == 3
+    assert not (tmp_path / "q.db").exists()
+
+
 def test_missing_keys_are_a_warning(ready: Run, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "penstock.db")) as db, db:
         db.execute("DELETE FROM penstock_secrets")

@@ -69,6 +69,33 @@ def test_a_sink_that_cannot_be_opened_is_an_error(ready: Run) -> None:
     assert said(ready, "sinks", "--no-sinks") == ""
 
 
+def test_of_sinks_that_cannot_be_opened_each_is_named_with_what_to_do(ready: Run, tmp_path: Path) -> None:
+    """In plain words, and without what drivers say to themselves."""
+    wrong = {
+        "amq": ("activemq", "stomp://127.0.0.1:1", "nothing answers there: check url"),
+        "events": ("kafka", "127.0.0.1:1", "none of the brokers in url answers: check url"),
+        "hook": ("http", "127.0.0.1:9000/hook", "is not a web address: write http://host/path"),
+        "mq": ("rabbitmq", "amqp://127.0.0.1:1/", "Connection refused: check url"),
+        "own": ("embedded", f"sqlite:///{tmp_path}/gone/q.db", "its folder is missing"),
+        "stream": ("redis", "redis://127.0.0.1:1/0", "Connection refused: check url"),
+        "there": ("router", "http://127.0.0.1:1", "Connection refused: check url"),
+    }
+    (tmp_path / "penstock.toml").write_text(
+        "".join(f'[sinks.{name}]\nkind = "{kind}"\nurl = "{url}"\n' for name, (kind, url, _) in wrong.items())
+    )
+    with Client("sqlite:///penstock.db") as client:
+        for name in wrong:
+            client.store.put_lane(lane(name, sink=name, target="http://127.0.0.1/"), actor="test")
+
+    found = said(ready, "sinks", code=1).splitlines()
+    assert len(found) == len(wrong)
+    for line, (name, (_, _, words)) in zip(found, wrong.items(), strict=True):
+        assert line.startswith(f"{name} cannot be opened: ")
+        assert words in line
+        assert "→ its lanes wait" in line
+    assert not (tmp_path / "gone").exists()
+
+
 def test_what_waits_for_a_person_is_listed_with_the_command_that_helps(ready: Run) -> None:
     with Client("sqlite:///penstock.db", actor="ann") as client:
         store = client.store

@@ -184,8 +184,8 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
             SinkFailed(sink="billing", error="no such queue", pause=5 * SECOND),
             "WARNING",
             (
-                "sink billing cannot be opened: no such queue; its lanes wait, next try in 5s. Check its"
-                " settings with penstock check"
+                "sink billing cannot be opened: no such queue; its lanes wait, next try in 5s. Look with"
+                " penstock doctor"
             ),
         ),
         (

@@ -402,6 +402,8 @@ async def test_a_connection_of_a_name_has_settings(executor: ThreadExecutor) -> 
         ({"max_per_host": 0}, "not a number from 1 on"),
         ({"ca_file": "nowhere.pem"}, "cannot be read"),
         ({"url": 7}, "write a text"),
+        ({"url": "127.0.0.1:9000/hook"}, "not a web address"),
+        ({"url": "http://user:secret@host/"}, "holds a user name"),
         ({"autorization": "x"}, "did you mean authorization"),
         ({"colour": "x"}, "it has url"),
     ],

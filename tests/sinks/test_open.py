@@ -105,9 +105,9 @@ async def test_settings_that_are_wrong_name_the_connection(executor: ThreadExecu
     open_sink = opener(executor, settings)
 
     assert await failure(open_sink, "crm") == (
-        "sink \"crm\": connect_timeout: 'soon' is not a duration: write 5s, 250ms, 1m, 2h or 7d"
+        "[sinks.crm] connect_timeout: 'soon' is not a duration: write 5s, 250ms, 1m, 2h or 7d"
     )
-    assert await failure(open_sink, "screen") == 'sink "screen": colour: unknown option "colour"; it has none'
+    assert await failure(open_sink, "screen") == '[sinks.screen] colour: unknown option "colour"; it has none'
     assert "authorization_FILE" in await failure(open_sink, "vault")
 
 
@@ -126,7 +126,7 @@ async def test_an_unknown_name_gets_near_matches(executor: ThreadExecutor) -> No
     assert (
         await failure(open_sink, "biling-queue") == 'unknown sink "biling-queue"; did you mean billing-queue?'
     )
-    assert await failure(open_sink, "odd") == 'sink "odd": unknown kind "htpp"; did you mean http?'
+    assert await failure(open_sink, "odd") == '[sinks.odd] unknown kind "htpp"; did you mean http?'
     text = await failure(open_sink, "xyz")
     assert text.startswith('unknown sink "xyz"; there are ')
     assert "console, embedded, http" in text

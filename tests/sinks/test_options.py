@@ -1,8 +1,10 @@
 """Options of `[sinks.NAME]`."""
 
+from pathlib import Path
+
 import pytest
 
-from penstock.brokers.options import flag, number, one_of, required, size
+from penstock.brokers.options import flag, number, one_of, required, size, with_files
 from penstock.errors import InvalidSetting
 
 
@@ -40,3 +42,17 @@ def test_every_mistake_says_what_to_write() -> None:
         one_of({"w": "c"}, "w", ["a", "b"], "a")
     with pytest.raises(InvalidSetting, match="256KiB"):
         size({"s": 5}, "s", 1)
+
+
+def test_what_a_file_holds_is_the_option_and_a_file_that_holds_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hush\n")
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+
+    assert with_files({"password_FILE": str(tmp_path / "secret"), "n": 1}) == {"password": "hush", "n": 1}
+    with pytest.raises(InvalidSetting, match=r"password_FILE: .*empty is empty: write the password into it"):
+        with_files({"password_FILE": str(tmp_path / "empty")})
+    with pytest.raises(InvalidSetting, match="gone cannot be read: No such file or directory"):
+        with_files({"password_FILE": str(tmp_path / "gone")})
+    with pytest.raises(InvalidSetting, match="bytes cannot be read"):
+        with_files({"password_FILE": str(tmp_path / "bytes")})

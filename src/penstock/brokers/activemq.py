@@ -7,17 +7,16 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import stomp
-from stomp.exception import StompException
+from stomp.exception import ConnectFailedException, StompException
 
+from penstock.brokers import words
 from penstock.brokers.options import required, text
-from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
 
 OPTIONS: Final = ("url", "username", "password", "queue", "ca_file", "prefetch")
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 FAILED: Final = (StompException, OSError, TimeoutError)
-_SAID: Final = 300
 
 
 class Place(NamedTuple):
@@ -93,5 +92,5 @@ def hang_up(connection: Any) -> None:  # noqa: ANN401
 
 
 def said(error: object) -> str:
-    """Return the beginning of what it says."""
-    return shown(str(error) or type(error).__name__, _SAID)
+    """Return what went wrong; of a connection that fails the driver keeps to itself why."""
+    return "nothing answers there" if isinstance(error, ConnectFailedException) else words.said(error)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from penstock.brokers.words import said
 from penstock.domain.durations import parse_duration, parse_size
 from penstock.domain.names import unknown
 from penstock.errors import InvalidSetting
@@ -106,7 +107,7 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise InvalidSetting("ca_file", f"{ca_file} cannot be read: {error}") from None
+        raise InvalidSetting("ca_file", f"{ca_file} cannot be read: {said(error)}") from None
 
 
 def with_files(options: Options) -> Options:
@@ -115,7 +116,10 @@ def with_files(options: Options) -> Options:
     for name in [name for name in options if name.endswith(_FILE)]:
         path = Path(str(found.pop(name)))
         try:
-            found[name.removesuffix(_FILE)] = path.read_text(encoding="utf-8").strip()
+            content = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name, f"{path} cannot be read: {error}") from None
+            raise InvalidSetting(name, f"{path} cannot be read: {said(error)}") from None
+        if not content:
+            raise InvalidSetting(name, f"{path} is empty: write the {name.removesuffix(_FILE)} into it")
+        found[name.removesuffix(_FILE)] = content
     return found

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from aio_pika import Connection
 from aio_pika.exceptions import (
     AMQPError,
     AuthenticationError,
@@ -16,7 +17,7 @@ from aio_pika.exceptions import (
 from yarl import URL
 
 from penstock.brokers.options import required, text, tls_context
-from penstock.domain.texts import shown
+from penstock.brokers.words import said
 from penstock.errors import InvalidSetting
 from penstock.ports.executor import Executor
 from penstock.ports.sink import Options
@@ -24,7 +25,6 @@ from penstock.ports.sink import Options
 OPTIONS: Final = ("url", "username", "password", "queue", "ca_file", "prefetch")
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 LOST: Final = (AMQPError, ChannelInvalidStateError, OSError, RuntimeError, TimeoutError)
-_SAID: Final = 300
 
 
 class Place(NamedTuple):
@@ -39,6 +39,17 @@ class Place(NamedTuple):
             return "RabbitMQ does not let us in: check username, password and the virtual host in url"
         address = f"{self.url.host}:{self.url.port}"
         return f"RabbitMQ at {address} cannot be reached: {said(error)}: check url"
+
+    async def connect(self, name: str, *, heartbeat: int | None = None) -> Connection:
+        """Return a connection that the broker shows under this name."""
+        url = self.url if heartbeat is None else self.url.update_query(heartbeat=heartbeat)
+        connection = Connection(url, ssl_context=self.context, client_properties={"connection_name": name})
+        try:
+            await connection.connect()
+        except BaseException:
+            await connection.close()  # or it closes itself when it is collected, and warns
+            raise
+        return connection
 
 
 async def place_of(options: Options, executor: Executor) -> Place:
@@ -78,8 +89,3 @@ def uncancelled() -> Iterator[None]:
         if task is None or task.cancelling():
             raise
         raise ConnectionError("the connection broke") from None
-
-
-def said(error: Exception) -> str:
-    """Return the beginning of what it says."""
-    return shown(str(error) or type(error).__name__, _SAID)

@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from penstock.brokers.options import required, text
-from penstock.domain.texts import shown
+from penstock.brokers.words import said
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
 
@@ -19,7 +19,6 @@ OPTIONS: Final = ("url", "username", "password", "queue", "ca_file")
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 LOST: Final = (RedisConnectionError, RedisTimeoutError, OSError)
 CONNECTIONS: Final = 20
-_SAID: Final = 300
 
 
 def make_pool(options: Options) -> BlockingConnectionPool:
@@ -52,9 +51,5 @@ def unreachable(error: Exception) -> str:
         case AuthenticationError() | NoPermissionError():
             return f"Redis does not let us in: {said(error)}: check username and password"
         case _:
-            return f"Redis cannot be reached: {said(error)}: check url"
-
-
-def said(error: Exception) -> str:
-    """Return the beginning of what it says."""
-    return shown(str(error) or type(error).__name__, _SAID)
+            inner = error.__context__ if isinstance(error.__context__, OSError) else error
+            return f"Redis cannot be reached: {said(inner)}: check url"

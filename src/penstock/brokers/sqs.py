@@ -16,7 +16,7 @@ from botocore.exceptions import (
 )
 
 from penstock.brokers.options import text
-from penstock.domain.texts import shown
+from penstock.brokers.words import said
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
 
@@ -26,7 +26,6 @@ READ_TIMEOUT: Final = timedelta(seconds=60)  # the caller limits the time; this 
 CONNECTIONS: Final = 50
 FIFO: Final = ".fifo"
 MOST_AT_ONCE: Final = 10  # messages in one call, of whatever kind
-_SAID: Final = 300
 _NO_QUEUE: Final = re.compile(r"NonExistentQueue|QueueDoesNotExist|InvalidAddress|UnsupportedOperation")
 _NOT_ALLOWED: Final = re.compile(r"AccessDenied|Kms|KMS|OptInRequired|InvalidSecurity")
 _NOT_KNOWN: Final = re.compile(
@@ -105,7 +104,7 @@ def unreachable(error: BotoCoreError) -> str:
         case NoCredentialsError() | PartialCredentialsError():
             return "no credentials: set access_key and secret_key, or what the AWS SDK finds by itself"
         case _:
-            return f"SQS cannot be reached: {said(error)}"
+            return f"SQS cannot be reached: {said(error)}: check url and region"
 
 
 def slow_down(found: str) -> bool:
@@ -116,8 +115,3 @@ def slow_down(found: str) -> bool:
 def code(error: ClientError) -> str:
     """Return the code of a refusal."""
     return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def said(error: Exception) -> str:
-    """Return the beginning of what it says."""
-    return shown(str(error), _SAID)

@@ -5,20 +5,26 @@ somebody does is for `penstock doctor` to say.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.domain.lanes import Lane
 from penstock.domain.sense import HTTP, check_url
-from penstock.errors import InvalidSetting
-from penstock.ports.clock import SystemClock
+from penstock.errors import InvalidSetting, StoreUnavailable
+from penstock.observability.logs import hush_drivers
+from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import OpenSink, SinkUnavailable
-from penstock.sinks.open import KINDS, make_open
+from penstock.ports.store import Store
+from penstock.sinks.open import KINDS, load, make_open
+from penstock.stores.connect import connect, queues_file
+from penstock.stores.memory import MemoryStore
 
-PATIENCE_S: Final = 1.0
+PATIENCE_S: Final = 5.0
 
 
 def sink_mistakes(settings: Settings, lanes: Iterable[Lane]) -> Iterator[str]:
@@ -26,15 +32,26 @@ def sink_mistakes(settings: Settings, lanes: Iterable[Lane]) -> Iterator[str]:
     sinks, users = settings.sinks(), {str(lane["sink"]): lane.name for lane in lanes}
     kinds = {name: str(options.get("kind")) for name, options in sinks.items()}
     known = sorted({*sinks, *(users.keys() & KINDS.keys())})
+    hush_drivers()
+    for name in list(sinks):
+        try:
+            load(kinds[name])  # first of all, and without a limit: a driver may take its time
+        except SinkUnavailable as missing:
+            known.remove(name)
+            yield f"{_where(settings, name, 'kind')}{missing}"
     for name, error in asyncio.run(_mistakes(settings, known)).items():
         if name in sinks:
-            place = f"sinks.{name}.{error.setting}"
-            where = settings.file.where(["sinks", name, error.setting]) if settings.file else ""
-            yield f"{where}: {place}: {error.problem}" if where else f"{place}: {error.problem}"
+            yield f"{_where(settings, name, error.setting)}{error.problem}"
         else:
             lacks = f'"{name}" cannot be opened: {error.setting} {error.problem}'
             yield f'lanes.{users[name]}.sink: {lacks}, in a section [sinks.{name}] with kind = "{name}"'
     yield from _targets(kinds, lanes)
+
+
+def _where(settings: Settings, name: str, setting: str) -> str:
+    """Return the beginning of a complaint: where it is written, and what it is about."""
+    where = settings.file.where(["sinks", name, setting]) if settings.file else ""
+    return f"{where}: sinks.{name}.{setting}: " if where else f"sinks.{name}.{setting}: "
 
 
 def _targets(kinds: Mapping[str, str], lanes: Iterable[Lane]) -> Iterator[str]:
@@ -46,9 +63,27 @@ def _targets(kinds: Mapping[str, str], lanes: Iterable[Lane]) -> Iterator[str]:
                 yield f"lanes.{lane.name}.{error}"
 
 
+def queues_there(url: str, clock: Clock) -> Store:
+    """Return the queues of a file; one that is not there is not made, but it must be possible to make it."""
+    file = Path(queues_file(url))
+    if file.exists():
+        return connect(url)
+    if not os.access(file.absolute().parent, os.W_OK):
+        raise StoreUnavailable(f"connect to {file} (its folder is missing, or not ours to write in)")
+    return MemoryStore(clock.now, str)
+
+
 async def _mistakes(settings: Settings, names: Iterable[str]) -> dict[str, InvalidSetting]:
     executor = ThreadExecutor(2, name="penstock-check")
-    open_sink = make_open(settings.sinks(), executor=executor, clock=SystemClock(), stream=sys.stderr)
+    clock = SystemClock()
+    open_sink = make_open(
+        settings.sinks(),
+        executor=executor,
+        clock=clock,
+        queue=MemoryStore(clock.now, str),
+        open_queues=lambda url: queues_there(url, clock),
+        stream=sys.stderr,
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
             asked = {name: tasks.create_task(_mistake(open_sink, name)) for name in names}

@@ -14,9 +14,11 @@ from typing import Final, NamedTuple
 
 from penstock import __version__
 from penstock.cli.render import short
+from penstock.cli.sink_check import queues_there
 from penstock.config.settings import Settings
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.observability.dues import oldest_due
+from penstock.observability.logs import hush_drivers
 from penstock.ports.clock import Clock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import SinkUnavailable
@@ -189,6 +191,7 @@ def stuck(store: Store) -> Iterator[Symptom]:
 
 def sinks_in_use(store: Store, settings: Settings, clock: Clock) -> Iterator[Symptom]:
     """Open every connection that a lane uses, and close it again; nothing is sent."""
+    hush_drivers()
     names = sorted({str(lane["sink"]) for lane in store.lanes().values()} - WITHOUT_CONNECTION)
     yield from asyncio.run(_opened(names, store, settings, clock))
 
@@ -197,7 +200,13 @@ async def _opened(names: list[str], store: Store, settings: Settings, clock: Clo
     executor = ThreadExecutor(2, name="penstock-doctor")
     try:
         open_sink = make_open(
-            settings.sinks(), executor=executor, clock=clock, queue=store, secrets=store, stream=sys.stderr
+            settings.sinks(),
+            executor=executor,
+            clock=clock,
+            queue=store,
+            open_queues=lambda url: queues_there(url, clock),
+            secrets=store,
+            stream=sys.stderr,
         )
         found = []
         for name in names:
@@ -206,13 +215,10 @@ async def _opened(names: list[str], store: Store, settings: Settings, clock: Clo
                     sink = await open_sink(name)
                     await sink.close()
             except SinkUnavailable as error:
-                found.append(
-                    Symptom(
-                        "error", "sinks", str(error), "its lanes wait until it can be opened: penstock check"
-                    )
-                )
+                text = f"{name} cannot be opened: {error}"
+                found.append(Symptom("error", "sinks", text, "its lanes wait; nodes try again by themselves"))
             except TimeoutError:
-                text = f'sink "{name}" could not be opened within {SINK_PATIENCE_S:.0f} s'
+                text = f"{name} cannot be opened: it did not answer within {SINK_PATIENCE_S:.0f} s"
                 found.append(
                     Symptom("error", "sinks", text, "is its address right, and reachable from here?")
                 )

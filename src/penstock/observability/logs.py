@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+DRIVERS: Final = ("aio_pika", "aiokafka", "aiormq", "stomp.py")
 FIELDS: Final = "fields"  # the attribute of a record that holds the facts beside its sentence
 _SECRETS: Final = (
     (re.compile(r"(?<=://)([^/?#@:\s\"]*):[^/?#@\s\"]*@"), r"\1:***@"),
@@ -73,7 +74,15 @@ def configure(*, level: str, form: str, stream: TextIO) -> logging.Handler:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("penstock").setLevel(level.upper())
+    if level.lower() != "debug":
+        hush_drivers()
     return handler
+
+
+def hush_drivers() -> None:
+    """Have drivers of brokers keep to themselves what we say better: which sink it was, and what to do."""
+    for name in DRIVERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _one_line(text: str) -> str:

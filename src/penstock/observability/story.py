@@ -231,7 +231,7 @@ def _news(event: Event) -> str:
         case SinkFailed(sink=sink, error=error, pause=pause):
             return (
                 f"sink {sink} cannot be opened: {error}; its lanes wait, next try in {_time(pause)}."
-                " Check its settings with penstock check"
+                " Look with penstock doctor"
             )
         case LaneChanged(lane=lane, version=version, stopped=stopped):
             return f"{lane}: version {version} of its settings is in force{', it is stopped' * stopped}"

@@ -6,7 +6,6 @@ never unpacked. The caller limits the time by cancelling; only connecting has a 
 """
 
 import io
-import os
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
@@ -19,6 +18,7 @@ from yarl import URL
 
 from penstock import __version__
 from penstock.brokers.options import duration, known_only, number, text, tls_context
+from penstock.brokers.words import said
 from penstock.domain.addresses import METADATA_NAMES, networks
 from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
@@ -136,11 +136,11 @@ class HttpSink:
             answer.close()
         if broken is not None and answer.ok:
             # It may have been a refusal; only whole answers count as a yes.
-            return Unknown(f"HTTP {answer.status}, but the answer broke off: {_said(broken)}")
+            return Unknown(f"HTTP {answer.status}, but the answer broke off: {said(broken)}")
         packed = answer.headers.get("Content-Encoding", "identity").lower()
-        said = bytes(body) if packed == "identity" else f"(packed with {packed}, not read)".encode()
+        words = bytes(body) if packed == "identity" else f"(packed with {packed}, not read)".encode()
         retry_after = answer.headers.get("Retry-After")
-        return receipt_of(answer.status, body=said, retry_after=retry_after, now=self._clock.now())
+        return receipt_of(answer.status, body=words, retry_after=retry_after, now=self._clock.now())
 
 
 def target_url(target: str | None) -> URL:
@@ -170,21 +170,13 @@ def failure(url: URL, error: Exception) -> Receipt:
         case aiohttp.ClientConnectorError(os_error=RefusedAddress() as refused):
             return Rejected(f"target: refused address of {place}: {refused}")
         case aiohttp.ClientConnectorDNSError():
-            return TryAgain(f"{place} cannot be found: {_said(error.os_error)}")
+            return TryAgain(f"{place} cannot be found: {said(error.os_error)}")
         case aiohttp.ClientConnectorError():
-            return TryAgain(f"no connection to {place}: {_said(error.os_error)}")
+            return TryAgain(f"no connection to {place}: {said(error.os_error)}")
         case TimeoutError():
             return TryAgain(f"no connection to {place} in time")
         case _:  # it may have arrived
-            return Unknown(f"no answer from {place}: {_said(error)}")
-
-
-def _said(error: BaseException) -> str:
-    """Return the system's own words where there are some: what libraries say instead is for themselves."""
-    number = error.errno if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
-    if number is not None and number > 0:
-        return os.strerror(number)
-    return shown(str(getattr(error, "strerror", None) or error) or type(error).__name__, 300)
+            return Unknown(f"no answer from {place}: {said(error)}")
 
 
 async def open_http(
@@ -200,6 +192,8 @@ async def open_http(
         authorization = check_value(text(options, "authorization") or "") or None
     except ValueError as error:
         raise InvalidSetting("header_prefix or authorization", str(error)) from None
+    if target is not None:
+        _check_url(target)
     guard = Guard(allow=networks(supplies.allow_networks), own_listeners=supplies.own_listeners)
     keys: Keys = no_keys
     if supplies.secrets is not None:
@@ -216,6 +210,14 @@ async def open_http(
         authorization=authorization,
         max_per_host=max_per_host,
     )
+
+
+def _check_url(target: str) -> None:
+    """Refuse an address that nobody can post to: it would be the end of every job."""
+    try:
+        target_url(target)
+    except Unwritable as error:
+        raise InvalidSetting("url", str(error).removeprefix("target: ")) from None
 
 
 def guarded_session(

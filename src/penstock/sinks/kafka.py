@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     InvalidTopicError,
+    KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
     PolicyViolationError,
@@ -25,12 +26,12 @@ from aiokafka.errors import (
 )
 
 from penstock.brokers.options import duration, flag, known_only, one_of, required, size, text, tls_context
+from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.headers import message_headers
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unknown
 from penstock.domain.states import Reason
-from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
 from penstock.sinks.waves import Answer, TooLarge, Unsent, in_waves
@@ -122,8 +123,11 @@ class KafkaSink:
             raise SinkUnavailable(_no_topic(error, str(self._queue))) from error
         except _FAILED as error:
             await _stop(producer)
+            # Of brokers that cannot be reached the driver tells no more than their list.
+            nobody = isinstance(error, KafkaConnectionError)
+            why = "none of the brokers in url answers" if nobody else said(error)
             advice = "check url, tls, username and password"
-            raise SinkUnavailable(f"Kafka cannot be reached: {_said(error)}: {advice}") from error
+            raise SinkUnavailable(f"Kafka cannot be reached: {why}: {advice}") from error
         except BaseException:
             await _stop(producer)
             raise
@@ -183,7 +187,7 @@ class KafkaSink:
                     record.topic, record.value, key=record.key, headers=record.headers
                 )
         except MessageSizeTooLargeError as error:
-            return Rejected(_said(error), Reason.TOO_LARGE)
+            return Rejected(said(error), Reason.TOO_LARGE)
         except (UnknownTopicOrPartitionError, InvalidTopicError):
             return Unsent(
                 f'there is no topic "{record.topic}": create it, or name another in the lane\'s queue'
@@ -192,7 +196,7 @@ class KafkaSink:
             return Unsent(f'the topic "{record.topic}" may not be written to: allow Write and Describe')
         except _FAILED as error:
             line.retired = True
-            return Unsent(f"Kafka does not answer: {_said(error)}")
+            return Unsent(f"Kafka does not answer: {said(error)}")
         return future
 
 
@@ -209,13 +213,13 @@ def _answer(future: "asyncio.Future[Any]", record: Record) -> Answer:
             told = future.result()
             return Accepted(f"{told.topic}/{told.partition}/{told.offset}")
         case MessageSizeTooLargeError() | RecordListTooLargeError() as error:
-            return Rejected(f"Kafka refuses it: {_said(error)}", Reason.TOO_LARGE)
+            return Rejected(f"Kafka refuses it: {said(error)}", Reason.TOO_LARGE)
         case PolicyViolationError() as error:
-            return Rejected(f"Kafka refuses it: {_said(error)}")
+            return Rejected(f"Kafka refuses it: {said(error)}")
         case TopicAuthorizationFailedError() as error:
             return Unsent(_no_topic(error, record.topic))
         case error:
-            return Unknown(_said(error))
+            return Unknown(said(error))
 
 
 def _no_topic(error: KafkaError, topic: str) -> str:
@@ -233,10 +237,6 @@ async def _stop(producer: AIOKafkaProducer) -> None:
     producer._closed = True  # noqa: SLF001
     with suppress(*_FAILED):
         await producer.client.close()
-
-
-def _said(error: BaseException) -> str:
-    return shown(str(error) or type(error).__name__, _SAID)
 
 
 async def open_kafka(options: Options, supplies: Supplies) -> KafkaSink:

@@ -13,7 +13,7 @@ from penstock.brokers.options import with_files
 from penstock.domain.bodies import DEFAULT_POOL, unsigned
 from penstock.domain.envelopes import Envelope
 from penstock.domain.names import near
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, StoreUnavailable
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
 from penstock.ports.queue import OpenQueues, Queue
@@ -77,10 +77,12 @@ def make_open(
                 default = await executor.run(lambda: _opener(name, f'unknown sink "{name}"', [*settings]))
                 return await default({}, supplies)
             kind = str(options.get("kind"))
-            opener = await executor.run(lambda: _opener(kind, f'sink "{name}": unknown kind "{kind}"'))
+            opener = await executor.run(lambda: _opener(kind, f'[sinks.{name}] unknown kind "{kind}"'))
             return await opener(await executor.run(lambda: with_files(options)), supplies)
         except InvalidSetting as error:
-            raise SinkUnavailable(f'sink "{name}": {error}') from error
+            raise SinkUnavailable(f"[sinks.{name}] {error}") from error
+        except StoreUnavailable as error:  # queues in a file of their own
+            raise SinkUnavailable(f"[sinks.{name}] url: {error}: check the file and its folder") from error
 
     return open_sink
 
@@ -88,6 +90,11 @@ def make_open(
 def kinds() -> list[str]:
     """Return every kind that can be opened here."""
     return sorted({*KINDS, *(point.name for point in entry_points(group=GROUP))})
+
+
+def load(kind: str) -> OpenKind:
+    """Return what opens a connection of this kind, its driver imported, or raise SinkUnavailable."""
+    return _opener(kind, f'unknown kind "{kind}"')
 
 
 def _opener(kind: str, unknown: str, named: Sequence[str] = ()) -> OpenKind:

@@ -22,7 +22,8 @@ from aiormq.exceptions import ChannelAccessRefused
 
 from penstock.brokers import rabbitmq
 from penstock.brokers.options import RECEIVING, known_only, size, text
-from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place, said
+from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place
+from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import message_headers
@@ -101,11 +102,7 @@ class RabbitMqSink:
         transport = self._connection.transport if self._connection is not None else None
         if self._connection is None or transport is None or not transport.connection.is_opened:
             await self.close()
-            self._connection = await aio_pika.connect(
-                self._place.url,
-                ssl_context=self._place.context,
-                client_properties={"connection_name": "penstock"},
-            )
+            self._connection = await self._place.connect("penstock")
         if self._channel is None or self._channel.is_closed or self._exchange is None:
             channel = self._connection.channel(publisher_confirms=True, on_return_raises=True)
             await channel.initialize()

@@ -23,7 +23,8 @@ from redis.exceptions import (
 
 from penstock.brokers import redis
 from penstock.brokers.options import RECEIVING, known_only, number, size, text
-from penstock.brokers.redis import CONNECT_TIMEOUT, LOST, said, unreachable
+from penstock.brokers.redis import CONNECT_TIMEOUT, LOST, unreachable
+from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown

@@ -13,6 +13,7 @@ from yarl import URL
 
 from penstock import __version__
 from penstock.brokers.options import duration, known_only, required, text, tls_context
+from penstock.brokers.words import said
 from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
@@ -101,7 +102,7 @@ class RouterSink:
 
     def _unreachable(self, error: Exception) -> str:
         place = self._url.host_port_subcomponent
-        return f"the router at {place} does not answer: {shown(str(error) or type(error).__name__, _SAID)}"
+        return f"the router at {place} does not answer: {said(error)}: check url"
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

@@ -25,7 +25,8 @@ from botocore.exceptions import (
 
 from penstock.brokers import sqs
 from penstock.brokers.options import RECEIVING, flag, known_only, size, text
-from penstock.brokers.sqs import FIFO, MOST_AT_ONCE, Sqs, code, said, slow_down, unreachable
+from penstock.brokers.sqs import FIFO, MOST_AT_ONCE, Sqs, code, slow_down, unreachable
+from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown

@@ -24,7 +24,8 @@ from aiormq.exceptions import ChannelAccessRefused, ChannelLockedResource
 
 from penstock.brokers import rabbitmq
 from penstock.brokers.options import RECEIVING, VISIBILITY, known_only, number, text, visibility
-from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place, said, uncancelled
+from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place, uncancelled
+from penstock.brokers.words import said
 from penstock.ports.clock import Clock
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
 from penstock.sources.shelf import Kept, Shelf, group_of
@@ -167,10 +168,8 @@ class RabbitMqSource:
             return
         await self.close()
         started = self._clock.monotonic()
-        self._connection = await aio_pika.connect(
-            self._place.url.update_query(heartbeat=math.ceil(self.visibility.total_seconds())),
-            ssl_context=self._place.context,
-            client_properties={"connection_name": f"penstock router {self.name}"},
+        self._connection = await self._place.connect(
+            f"penstock router {self.name}", heartbeat=math.ceil(self.visibility.total_seconds())
         )
         self._control = await self._channel()
         self._heard_at = started

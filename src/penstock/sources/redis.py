@@ -22,7 +22,8 @@ from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from penstock.brokers import redis
 from penstock.brokers.options import RECEIVING, VISIBILITY, known_only, text, visibility
-from penstock.brokers.redis import LOST, said, unreachable
+from penstock.brokers.redis import LOST, unreachable
+from penstock.brokers.words import said
 from penstock.ports.clock import Clock
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
 from penstock.sources.shelf import Kept, Shelf, group_of

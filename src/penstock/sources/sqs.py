@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from penstock.brokers import sqs
 from penstock.brokers.options import RECEIVING, known_only, text, visibility
 from penstock.brokers.sqs import FIFO, MOST_AT_ONCE, Sqs
+from penstock.brokers.words import said
 from penstock.errors import InvalidSetting
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
 from penstock.sources.turns import Turns
@@ -96,7 +97,7 @@ class SqsSource:
                 await self._send_dead(message, handle)
             except ClientError as error:
                 wants = "buried in: allow sqs:SendMessage, sqs:GetQueueAttributes, sqs:CreateQueue"
-                why = sqs.refused(error, f"{message.queue}{DEAD}", wants=wants) or sqs.said(error)
+                why = sqs.refused(error, f"{message.queue}{DEAD}", wants=wants) or said(error)
                 raise SourceUnavailable(
                     f"a message cannot be put aside: {why}; or name a dead_queue"
                 ) from error
@@ -132,7 +133,7 @@ class SqsSource:
                 AttributeNames=["ApproximateReceiveCount", "MessageGroupId"],
             )
         except ClientError as error:
-            self._turns.skip(queue, sqs.refused(error, queue, wants=_READ) or sqs.said(error))
+            self._turns.skip(queue, sqs.refused(error, queue, wants=_READ) or said(error))
             return []
         except BotoCoreError as error:
             self._turns.skip(queue, sqs.unreachable(error), timedelta(0))
@@ -156,7 +157,7 @@ class SqsSource:
             try:
                 reply = await call(url, entries)
             except ClientError as error:
-                raise SourceUnavailable(sqs.said(error)) from error
+                raise SourceUnavailable(said(error)) from error
             except BotoCoreError as error:
                 raise SourceUnavailable(sqs.unreachable(error)) from error
             refused = {int(one["Id"]): one for one in reply.get("Failed", ())}
@@ -177,8 +178,8 @@ class SqsSource:
     async def _find_dead(self, queue: str, url: str) -> str:
         if self._dead_queue is not None:
             return await self._sqs.url(self._dead_queue)
-        said = await self._sqs.client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
-        policy = said.get("Attributes", {}).get("RedrivePolicy")
+        found = await self._sqs.client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+        policy = found.get("Attributes", {}).get("RedrivePolicy")
         if policy is not None:
             return await self._sqs.url(str(json.loads(policy)["deadLetterTargetArn"]).rpartition(":")[2])
         own = queue.rpartition("/")[2]

@@ -46,11 +46,21 @@ def is_api(url: str) -> bool:
 
 def open_queues(url: str) -> Store:
     """Return queues in a SQLite file of their own, made on first use: a store of which only they are used."""
-    if package_of(url) != _SQLITE:
-        raise InvalidSetting("url", "queues of their own are a SQLite file: write sqlite:///queues.db")
+    queues_file(url)
     store = connect(url)
     store.migrate()
     return store
+
+
+def queues_file(url: str) -> str:
+    """Return the file of queues of their own, or raise InvalidSetting."""
+    try:
+        file = file_of(url)
+    except InvalidSetting:
+        file = None
+    if file is None:
+        raise InvalidSetting("url", "queues of their own are a SQLite file: write sqlite:///queues.db")
+    return file
 
 
 def package_of(url: str) -> str:
