@@ -5,6 +5,7 @@ import sys
 
 from bench import machine, suites
 from bench.dispatch import dispatch
+from bench.pages import pages
 from bench.places import place
 from bench.record import RESULTS, Record
 from bench.scaling import scaling
@@ -12,7 +13,7 @@ from bench.suites import FULL, QUICK
 from bench.webhook import webhook
 from tests.servers import ServerUnavailableError
 
-SUITES = ("enqueue", "client", "drain", "scaling", "dispatch", "webhook")
+SUITES = ("enqueue", "client", "drain", "scaling", "dispatch", "webhook", "pages")
 STORES = ("sqlite", "18", "15")
 
 
@@ -67,6 +68,8 @@ def measure(record: Record, where: suites.Place, options: argparse.Namespace) ->
         dispatch(record, where, full=options.full)
     if "webhook" in options.suites and (options.full or where.name != "PostgreSQL 15"):
         webhook(record, where, full=options.full)
+    if "pages" in options.suites and (options.full or where.name != "PostgreSQL 15"):
+        pages(record, where, full=options.full)
 
 
 if __name__ == "__main__":

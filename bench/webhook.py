@@ -187,7 +187,7 @@ def fill(store: Store, jobs: int, *, groups: int | None = None, targets: Sequenc
 
 
 @contextmanager
-def serving(folder: Path, url: str) -> Iterator[Worker]:
+def serving(folder: Path, url: str, *options: str) -> Iterator[Worker]:
     """Run a node on the store."""
     address = url if url.startswith("postgresql:") else f"sqlite:///{url}"
     (folder / "penstock.toml").write_text(CONFIG, encoding="utf-8")
@@ -201,6 +201,7 @@ def serving(folder: Path, url: str) -> Iterator[Worker]:
         "0",
         "--drain-timeout",
         "1s",
+        *options,
     )
     with penstock(folder, *command) as node:
         time.sleep(SETTLE_S)

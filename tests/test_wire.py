@@ -84,6 +84,10 @@ def test_a_job_shows_its_times_in_utc_and_how_long_it_took() -> None:
     assert found["finished_at"] == found["updated_at"] == "2026-11-15T10:00:01.500000Z"
 
 
+def test_a_job_that_took_no_time_took_none() -> None:
+    assert shown(job(started_at=T, claimed_at=T)._replace(finished_at=T))["duration_ms"] == 0
+
+
 def test_a_job_without_its_context_can_be_shown() -> None:
     found = shown(job()._replace(context=None))
 

@@ -10,6 +10,7 @@ from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import alive
 from penstock.domain.pools import Pool
+from penstock.domain.standing import Standing
 from penstock.domain.states import JobState
 from penstock.domain.targets import pool_of, target_name
 from penstock.ports.store import Store
@@ -27,8 +28,11 @@ def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
         told: Explanation | None = asked(store, id)
         return told
     standing = store.standing(id)
-    if standing is None:
-        return None
+    return None if standing is None else explain_standing(store, standing)
+
+
+def explain_standing(store: Store, standing: Standing) -> Explanation:
+    """Return why a job is where it is, to somebody who has looked how it stands."""
     job = standing.job
     lane = store.lanes().get(job.lane)
     if lane is None or job.state not in (JobState.PENDING, JobState.CLAIMED):

@@ -177,7 +177,7 @@ def job_object(job: Job, *, payload: bool = True) -> dict[str, Any]:
         "sent_at": live.sent_at,
         "started_at": live.started_at,
         "finished_at": job.finished_at,
-        "duration_ms": took and max(0, took // timedelta(milliseconds=1)),
+        "duration_ms": None if took is None else max(0, took // timedelta(milliseconds=1)),
         "updated_at": _newest(job),
         **({"payload": raw(said and said.payload)} if payload else {}),
         **({"hidden": list(HIDDEN)} if job.hidden else {}),

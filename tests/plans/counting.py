@@ -1,5 +1,6 @@
 """How much a store call does: statements sent, rows and pages touched, steps of SQLite's machine."""
 
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -67,6 +68,37 @@ def on_the_wire(connection: psycopg.Connection[Any]) -> Iterator[Wire]:
             kind = line.split("\t")[2] if line.startswith("F\t") else ""
             wire.statements += kind in ("Query", "Execute")
             wire.round_trips += kind in ("Query", "Sync")
+
+
+CONTROL: Final = ("BEGIN", "COMMIT", "ROLLBACK", "SET", "SAVEPOINT", "RELEASE", "PRAGMA")
+
+
+class Statements:
+    """The statements a store runs, without those that begin or end a transaction."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def trace(self, sql: str) -> None:
+        """Note one; what SQLite does within a statement, a trigger's, is none of its own."""
+        if not sql.lstrip().startswith((*CONTROL, "--")):
+            self.ran.append(" ".join(sql.split()))
+
+    @property
+    def kinds(self) -> set[str]:
+        """The statements, each once whatever its values: SQLite has no round trip to save by an array."""
+        return {re.sub(r"'(?:[^']|'')*'|\b\d+\b|-\d+|NULL", "?", sql) for sql in self.ran}
+
+    def watch(self, connection: psycopg.Connection[Any]) -> None:
+        """Have the cursors of a connection tell."""
+        told = self
+
+        class TellingCursor(psycopg.Cursor[Any]):
+            def execute(self, query: Any, params: Any = None, **options: Any) -> Any:  # noqa: ANN401
+                told.trace(query.decode() if isinstance(query, bytes) else query)
+                return super().execute(query, params, **options)
+
+        connection.cursor_factory = TellingCursor
 
 
 class CountingConnection:

@@ -63,7 +63,8 @@ _INDEX: Final = re.compile(r"\s+INDEXED BY \S+")
 # What is read like this is read in the order of an index: never sort what can be had sorted.
 SNAPSHOT: Final = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-    SET LOCAL statement_timeout = '10s'; SET LOCAL enable_sort = off"""
+    SET LOCAL statement_timeout = '10s'; SET LOCAL enable_sort = off;
+    SELECT now()"""
 
 
 @lru_cache(maxsize=512)
@@ -110,7 +111,9 @@ class PostgresTx:
     def fetch_each(
         self, sql: str, each: Mapping[str, Sequence[object]], *, best: str = "", **params: object
     ) -> list[Row]:
-        """Run a shared statement for each set of values, all in one round trip."""
+        """Run a shared statement for each set of values, all in one round trip; for none of them, none."""
+        if not all(each.values()):
+            return []
         arrays = {name: list(values) for name, values in each.items()}
         return self.fetch(each_sql(sql, tuple(each), best), **arrays, **params)
 
@@ -144,6 +147,13 @@ class PostgresTx:
     def script(self, sql: str) -> None:
         """Run several statements."""
         self.connection.execute(sql.encode(), prepare=False)
+
+    def begin_snapshot(self) -> None:
+        """Read as of now, and learn by the way when that is."""
+        answers = self.connection.execute(SNAPSHOT.encode(), prepare=False)
+        while answers.nextset():
+            pass
+        [(self._now,)] = answers.fetchall()
 
     def time(self, value: datetime | None) -> datetime | None:
         """Read a time column: psycopg has done it."""
@@ -230,7 +240,7 @@ class PostgresDatabase:
         """Run a closure that only reads, on one snapshot and not for long."""
 
         def frozen(tx: PostgresTx) -> T:
-            tx.script(SNAPSHOT)
+            tx.begin_snapshot()
             return work(tx)
 
         return self.write(frozen)

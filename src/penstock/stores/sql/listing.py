@@ -115,7 +115,8 @@ def _without_payload(job: Job) -> Job:
 
 def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tuple[list[Job], Position | None]:
     """Return jobs by all filters but `where`, and where it goes on."""
-    lanes = [number for number, name in lane_names(tx).items() if query.wants_lane(name)]
+    names = lane_names(tx)
+    lanes = [number for number, name in names.items() if query.wants_lane(name)]
     rows, frontier = list[Listed](), None
     for section in query.sections:
         if start is None or section >= start.section:
@@ -127,7 +128,8 @@ def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tupl
     shown = rows[: query.limit]
     last = shown[-1].place if len(rows) > query.limit else frontier
     ended = {row.job.arrival: row.ended for row in shown if row.ended is not None}
-    return jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads), last
+    jobs = jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads, names=names)
+    return jobs, last
 
 
 def _some(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None, arrivals: Sequence[int]) -> Page:

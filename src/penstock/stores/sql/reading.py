@@ -29,12 +29,14 @@ _CONTEXT_ALONE = _CONTEXT.replace(" payload,", " NULL AS payload,")
 REVISIONS = """
     SELECT arrival, revision, payload, headers, target FROM penstock.revisions
      WHERE arrival = ANY(:arrivals)"""
-LAST_ERROR = """
-    SELECT arrival, error FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
-     ORDER BY ended_at DESC, send DESC LIMIT 1"""
-REQUESTS = "SELECT arrival, verb FROM penstock.requests WHERE arrival = ANY(:arrivals)"
+# The error of a job's last attempt, and what an operator asked of whoever has it.
+NOTED = """
+    SELECT :arrival,
+           (SELECT error FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
+             ORDER BY ended_at DESC, send DESC LIMIT 1),
+           (SELECT verb FROM penstock.requests WHERE arrival = :arrival) LIMIT 1"""
 LANE_NAMES = "SELECT id, name FROM penstock.lanes"
-FORMER_LANES = "SELECT id, name FROM penstock.former_lanes"
+ALL_LANE_NAMES = f"SELECT id, name FROM penstock.former_lanes UNION ALL {LANE_NAMES}"
 ATTEMPTS = f"""
     SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
      ORDER BY ended_at, send"""
@@ -162,16 +164,23 @@ def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
     return {job.id: job for job in jobs}
 
 
-def jobs_of(tx: Tx, rows: Sequence[Live], ended: Mapping[int, Ended], *, payloads: bool = True) -> list[Job]:
-    """Return rows as people see them, in their order."""
+def jobs_of(
+    tx: Tx,
+    rows: Sequence[Live],
+    ended: Mapping[int, Ended],
+    *,
+    payloads: bool = True,
+    names: Mapping[int, str] | None = None,
+) -> list[Job]:
+    """Return rows as people see them, in their order; whoever knows the names of all lanes says so."""
     live = [row for row in rows if row.arrival not in ended]
     contexts = contexts_of(tx, rows, payloads=payloads)
-    names = lane_names(tx)
-    errors = {row[0]: row[1] for row in tx.fetch_each(LAST_ERROR, _each(live))}
-    requests = {row[0]: row[1] for row in tx.fetch(REQUESTS, arrivals=[row.arrival for row in live])}
+    names = names or (lane_names(tx) if rows else {})
+    noted = {row[0]: row[1:] for row in tx.fetch_each(NOTED, _each(live))}
     jobs = []
     for row in rows:
         context, end = contexts.get(row.arrival), ended.get(row.arrival)
+        error, request = noted.get(row.arrival, (None, None))
         jobs.append(
             Job(
                 id=f"#{row.arrival}" if context is None else context.id,
@@ -181,9 +190,9 @@ def jobs_of(tx: Tx, rows: Sequence[Live], ended: Mapping[int, Ended], *, payload
                 live=row,
                 context=context,
                 finished_at=end.finished_at if end else None,
-                error=end.error if end else errors.get(row.arrival),
+                error=end.error if end else error,
                 result=end.result if end else None,
-                request=requests.get(row.arrival),
+                request=request,
             )
         )
     return jobs
@@ -191,7 +200,7 @@ def jobs_of(tx: Tx, rows: Sequence[Live], ended: Mapping[int, Ended], *, payload
 
 def lane_names(tx: Tx) -> dict[int, str]:
     """Return the names of all lanes by number, of those too that were deleted."""
-    return {row[0]: row[1] for sql in (FORMER_LANES, LANE_NAMES) for row in tx.fetch(sql)}
+    return {row[0]: row[1] for row in tx.fetch(ALL_LANE_NAMES)}
 
 
 def contexts_of(tx: Tx, rows: Iterable[Live], *, payloads: bool = True) -> dict[int, Context]:
@@ -270,6 +279,8 @@ def depth(tx: Tx, lane: int) -> int:
 
 def ended_rows(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
     """Return dead or finished rows, by DEAD_ROWS or OLD_ROWS."""
+    if not arrivals:
+        return {}
     width = len(LIVE_COLUMNS)
     return {
         row[0]: Ended._make([tx.live(row[:width]), tx.time(row[width]), *row[width + 1 :]])

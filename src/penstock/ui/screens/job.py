@@ -21,7 +21,7 @@ from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound
-from penstock.explain import explain
+from penstock.explain import explain_standing
 from penstock.ui.site import AnyRequest, Site, acted, form, may
 from penstock.ui.times import until_of
 from penstock.ui.words import pretty
@@ -89,27 +89,26 @@ def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) 
 
 
 def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
-    explained = explain(site.look, _known(job_id))
-    job = site.store.find([_known(job_id)]).get(_known(job_id))
-    if explained is None or job is None:
+    standing = site.look.standing(_known(job_id))
+    if standing is None:
         raise NotFound("job", job_id)
+    job = standing.job
     timeline = site.store.timeline(job.id)
     versions = site.store.payload_versions(job.id) if payload and job.live.revision else []
-    shown = job
     now = site.figures.now()["at"] or site.store.now()
     return {
         "screen": "jobs",
-        "job": shown,
-        "facts": job_object(shown, payload=payload),
-        "why": explained,
-        "events": _events(timeline_object(shown, timeline)["events"], hidden=not payload),
+        "job": job,
+        "facts": job_object(job, payload=payload),
+        "why": explain_standing(site.look, standing),
+        "events": _events(timeline_object(job, timeline)["events"], hidden=not payload),
         "verbs": _verbs(job),
         "editable": answer(Verb.EDIT, job.state).effect is Effect.NOW and job.context is not None,
         "versions": _diffs(versions),
-        "headers": _headers(shown.context.headers if shown.context else None),
-        "hash": _hash(shown.context.payload if shown.context else None),
+        "headers": _headers(job.context.headers if job.context else None),
+        "hash": _hash(job.context.payload if job.context else None),
         "neighbours": _neighbours(site, job),
-        "raw": pretty(encode(job_object(shown, payload=payload))),
+        "raw": pretty(encode(job_object(job, payload=payload))),
         "now": now,
     }
 

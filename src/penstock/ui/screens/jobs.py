@@ -109,13 +109,13 @@ def _page(site: Site, line: str, after: str | None, payloads: bool, limit: int =
 
 
 def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
+    figures = site.figures.now()
+    now = figures["at"] or site.store.now()
     try:
-        order = _order(line, site.store.now)
+        order = _order(line, lambda: now)
         page, problem = site.client.list(filter=line, after=after, limit=PAGE, order=order), None
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
-    figures = site.figures.now()
-    now = figures["at"] or site.store.now()
     return {
         "screen": "jobs",
         "f": figures,
