@@ -33,6 +33,7 @@ SCREENS = {
     "nodes": "/nodes",
     "history": "/history",
     "audit": "/audit",
+    "access": "/access",
 }
 
 

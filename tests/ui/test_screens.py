@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
+from penstock.domain.access import Scope, hashed
 from penstock.ports.store import Ask
 from tests.ui.browsing import overflows, serious, tab
 from tests.ui.conftest import Seeded
@@ -28,6 +29,7 @@ SCREENS = {
     "/nodes": ("Nodes", "host-b:12"),
     "/history": ("History", "succeeded"),
     "/audit": ("Audit", "their API is down"),
+    "/access": ("Keys and users", "No user yet"),
 }
 
 LEGIBLE = ("/", "/lanes/orders", "/jobs/{dead}", "/groups", "/audit")
@@ -203,6 +205,66 @@ def test_a_target_is_paused_and_resumed(browser: Browser, seeded: Seeded) -> Non
         row.locator("form:popover-open").get_by_role("button", name="Resume").click()
         expect(page.locator("#toast")).to_contain_text("https://pay.example goes on.")
     assert set(seeded.client.store.targets()) == {"https://mail.example"}
+
+
+def test_a_key_is_shown_once_and_revoked(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/access")
+        page.get_by_role("button", name="New key").click()
+        sheet = page.locator("#new-key")
+        sheet.locator("[name=name]").fill("ci")
+        sheet.get_by_label("enqueue").check()
+        sheet.locator("[name=tenant]").fill(MARKUP)
+        sheet.get_by_role("button", name="Make the key").click()
+
+        shown = page.locator("#made pre")
+        expect(shown).to_contain_text(re.compile("^pk_[\\w-]{43}$"))
+        key = shown.inner_text()
+        assert serious(page) == []
+        row = page.get_by_role("row", name=re.compile("^ci "))
+        expect(row).to_contain_text("valid")
+        expect(row).to_contain_text(MARKUP)
+        assert page.locator("img").count() == 0
+        page.get_by_role("link", name="I have kept it").click()
+        expect(page.locator("#made")).to_have_count(0)
+        assert key not in page.content()
+        row.get_by_role("button", name="Revoke").first.click()
+        open_sheet = row.locator("form:popover-open")
+        open_sheet.locator("[name=reason]").fill("it leaked")
+        open_sheet.get_by_role("button", name="Revoke").click()
+        expect(page.locator("#toast")).to_contain_text("Key ci opens nothing any more.")
+        expect(row).to_have_count(0)
+        page.get_by_role("link", name="revoked ones too").click()
+        expect(row).to_contain_text("was revoked")
+    known = seeded.client.store.known_key(hashed(key))
+    assert known is not None
+    assert (known.key.tenant, known.key.scopes) == (MARKUP, {Scope.ENQUEUE})
+
+
+def test_somebody_is_let_in_and_removed(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/access")
+        page.get_by_role("button", name="New user").click()
+        sheet = page.locator("#new-user")
+        sheet.locator("[name=name]").fill("ann")
+        sheet.locator("[name=password]").fill("short")
+        sheet.get_by_role("button", name="Let in").click()
+        expect(page.locator("#toast")).to_have_class(re.compile("bad"))
+        page.get_by_role("button", name="New user").click()
+        sheet.locator("[name=name]").fill("ann")
+        sheet.locator("[name=password]").fill("correct horse battery")
+        sheet.locator("[name=role]").select_option("operator")
+        sheet.get_by_role("button", name="Let in").click()
+
+        expect(page.locator("#toast")).to_contain_text("ann is let in: operator.")
+        row = page.get_by_role("row", name=re.compile("^ann "))
+        expect(row).to_contain_text("operator")
+        row.get_by_role("button", name="Remove").first.click()
+        open_sheet = row.locator("form:popover-open")
+        open_sheet.locator("[name=reason]").fill("she left")
+        open_sheet.get_by_role("button", name="Remove").click()
+        expect(page.locator("#toast")).to_contain_text("ann is let in no more.")
+    assert seeded.client.store.users() == []
 
 
 def test_a_job_is_edited_and_goes_again_and_the_versions_stay(browser: Browser, seeded: Seeded) -> None:

@@ -17,12 +17,25 @@ from penstock.ui.assets import Assets
 from penstock.ui.figures import Figures
 from penstock.ui.kept import Kept
 from penstock.ui.rendering import environment
-from penstock.ui.screens import audit, bulk, dead, groups, history, job, jobs, lanes, nodes, overview, pools
+from penstock.ui.screens import (
+    access,
+    audit,
+    bulk,
+    dead,
+    groups,
+    history,
+    job,
+    jobs,
+    lanes,
+    nodes,
+    overview,
+    pools,
+)
 from penstock.ui.site import AnyRequest, Site
 
 SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
     overview.routes, lanes.routes, jobs.routes, job.routes, groups.routes, dead.routes, pools.routes,
-    nodes.routes, history.routes, audit.routes, bulk.routes,
+    nodes.routes, history.routes, audit.routes, bulk.routes, access.routes,
 )  # fmt: skip
 
 

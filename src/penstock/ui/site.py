@@ -38,7 +38,9 @@ NAV: Final = (
     ("nodes", "/nodes", "Nodes", "n"),
     ("history", "/history", "History", "h"),
     ("audit", "/audit", "Audit", "a"),
+    ("access", "/access", "Keys and users", "u"),
 )
+FOR_ADMINS: Final = frozenset({"access"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class Site:
         text = self.templates.get_template(template).render(
             {
                 "layout": "fragment.html" if fragment else "base.html",
-                "nav": NAV,
+                "nav": [each for each in NAV if each[0] not in FOR_ADMINS or may(request, Scope.ADMIN)],
                 "path": request.url.path,
                 "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
                 "node": self.live,

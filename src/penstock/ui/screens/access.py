@@ -1,0 +1,145 @@
+"""`/access`: who may come in, programs by keys and people by name; for those with the scope admin."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
+
+from penstock.api.scopes import needs, who_of
+from penstock.domain.access import ROLES, Scope, role_of, spelled
+from penstock.domain.durations import BadDuration, parse_duration
+from penstock.errors import InvalidSetting, PenstockError
+from penstock.granting import grant_key, grant_login
+from penstock.ports.access import ApiKey
+from penstock.ui.site import AnyRequest, Site, acted, back, form, who
+
+HERE: Final = "/access"
+MOST: Final = 200
+ADMIN: Final = needs(Scope.ADMIN)
+
+
+def routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the handlers."""
+    return [*_key_routes(site), *_user_routes(site)]
+
+
+def _key_routes(site: Site) -> list[HTTPRouteHandler]:
+    @get(HERE, opt=ADMIN)
+    async def access(request: AnyRequest) -> Response[bytes]:
+        everything = request.query_params.get("show") == "all"
+        return await site.page(request, "access.html", lambda: _view(site, everything=everything))
+
+    @post(HERE, opt=ADMIN, status_code=200)
+    async def make_key(request: AnyRequest) -> Response[bytes] | Redirect:
+        """The answer is the page itself: the key is in no cookie, no address and no history."""
+        fields = await form(request)
+        try:
+            made, key = await site.desk.ask(lambda: _make_key(site, request, fields))
+        except PenstockError as error:
+            return back(HERE, str(error), bad=True)
+        return await site.page(
+            request, "access.html", lambda: _view(site, made=made) | {"key": key, "still": True}
+        )
+
+    @post(f"{HERE}/revoke", opt=ADMIN)
+    async def revoke(request: AnyRequest) -> Redirect:
+        fields, actor = await form(request), who(request)
+
+        def act() -> str:
+            key = site.store.revoke_key(fields.get("id", ""), actor=actor, reason=_reason(fields))
+            return f"Key {key.name} opens nothing any more."
+
+        return await acted(site, HERE, act)
+
+    return [access, make_key, revoke]
+
+
+def _user_routes(site: Site) -> list[HTTPRouteHandler]:
+    @post(f"{HERE}/users", opt=ADMIN)
+    async def put_user(request: AnyRequest) -> Redirect:
+        fields = await form(request)
+        password = str((await request.form()).get("password", ""))  # with the blanks that it may have
+
+        def act() -> str:
+            user = grant_login(
+                site.store,
+                fields.get("name", ""),
+                password=password or None,
+                tenant=fields.get("tenant") or None,
+                entropy=os.urandom,
+                **_granted(request, fields),
+            )
+            return f"{user.name} is let in: {role_of(user.scopes) or spelled(user.scopes)}."
+
+        return await acted(site, HERE, act)
+
+    @post(f"{HERE}/users/remove", opt=ADMIN)
+    async def remove(request: AnyRequest) -> Redirect:
+        fields, actor = await form(request), who(request)
+
+        def act() -> str:
+            name = fields.get("name", "")
+            site.store.remove_user(name, actor=actor, reason=_reason(fields))
+            return f"{name} is let in no more."
+
+        return await acted(site, HERE, act)
+
+    return [put_user, remove]
+
+
+def _view(site: Site, *, everything: bool = False, made: ApiKey | None = None) -> dict[str, Any]:
+    now = site.store.now()
+    keys = [key for key in site.store.api_keys() if everything or key.revoked_at is None]
+    return {
+        "screen": "access",
+        "now": now,
+        "keys": [
+            {"key": key, "may": role_of(key.scopes) or spelled(key.scopes), "problem": key.problem(now)}
+            for key in keys[:MOST]
+        ],
+        "more": max(0, len(keys) - MOST),
+        "users": [
+            {"user": user, "may": role_of(user.scopes) or spelled(user.scopes)}
+            for user in site.store.users()[:MOST]
+        ],
+        "everything": everything,
+        "made": made,
+        "key": None,
+        "scopes": [scope.value for scope in Scope],
+        "roles": list(ROLES),
+    }
+
+
+def _make_key(site: Site, request: AnyRequest, fields: Mapping[str, str]) -> tuple[ApiKey, str]:
+    try:
+        lasts = parse_duration(fields["expires"]) if fields.get("expires") else None
+    except BadDuration as error:
+        raise InvalidSetting("expires", str(error)) from None
+    return grant_key(
+        site.store,
+        fields.get("name", ""),
+        tenant=fields.get("tenant") or None,
+        lasts=lasts,
+        entropy=os.urandom,
+        **_granted(request, fields),
+    )
+
+
+def _granted(request: AnyRequest, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is granted by whom: a role, scopes one by one, or both; nobody grants more than he has."""
+    caller = who_of(request)
+    return {
+        "scopes": [scope.value for scope in Scope if f"scope-{scope}" in fields],
+        "roles": [fields["role"]] if fields.get("role") else [],
+        "actor": who(request),
+        "of": frozenset() if caller is None else caller.scopes,
+    }
+
+
+def _reason(fields: Mapping[str, str]) -> str:
+    if not fields.get("reason"):
+        raise InvalidSetting("reason", "say why: it is kept in the audit")
+    return fields["reason"]
