@@ -19,6 +19,7 @@ from penstock.cli.main import main
 from penstock.domain.lanes import lane
 from penstock.granting import grant_key, grant_login
 from penstock.stores.connect import connect
+from penstock.ui.site import NAV
 from tests.security.routes import NO_SUCH
 
 CANARIES = {
@@ -29,6 +30,10 @@ CANARIES = {
     "header of a job": "canary-header-token",
     "cookie of a job": "canary-cookie",
 }
+COMMANDS = (
+    "check", "doctor", "audit", "keys list", "access list", "users list", "lanes show queued", "lanes list",
+    "jobs list", "jobs export", "dead list", "groups list", "history", "targets list", "pools list",
+)  # fmt: skip
 SETTINGS = """
 store = "sqlite:///penstock.db"
 port = 0
@@ -91,22 +96,13 @@ def run(folder: Path, key: str, jobs: list[str]) -> dict[str, str]:
             assert node.stdout is not None
             address = node.stdout.readline().decode().split()[-1]
             paths = json.loads(ask(address, "/api/openapi.json", key))["paths"]
-            pages = [
-                "/",
-                "/lanes",
-                "/lanes/queued",
-                "/jobs",
-                "/nodes",
-                "/pools",
-                "/audit",
-                "/groups",
-                "/history",
-            ]
+            pages = [*(path for _, path, *_ in NAV), "/lanes/queued", "/nowhere", "/jobs/new", "/lanes/new"]
             for path in [*paths, *pages, *(f"/jobs/{job}" for job in jobs)]:
                 for value in jobs if "job_id" in path else ["queued"]:
                     url = "/".join(value if part.startswith("{") else part for part in path.split("/"))
                     if url != "/api/events":
                         said[url] = ask(address, url, key)
+                        said[f"{url} as a page"] = ask(address, url, key, accept="text/html")
             for proof in (key[:-1] + "x", CANARIES["password of a user"]):
                 said[f"with {proof[:5]}"] = ask(address, f"/api/jobs/{NO_SUCH}", proof)
             said["login"] = ask(address, "/login", "", f"name=ada2&password={CANARIES['password of a user']}")
@@ -114,7 +110,7 @@ def run(folder: Path, key: str, jobs: list[str]) -> dict[str, str]:
             node.send_signal(signal.SIGTERM)
             node.wait(30)
     said["log"] = (folder / "log").read_text()
-    for command in ("check", "audit", "keys list", "access list", "users list", f"jobs show {jobs[0]}"):
+    for command in (*COMMANDS, *(f"jobs {verb} {jobs[0]}" for verb in ("show", "timeline", "explain"))):
         where = ["--config", str(folder / "penstock.toml"), "--store", f"sqlite:///{folder}/penstock.db"]
         for form in ([], ["--json"]):
             result = CliRunner().invoke(main, [*command.split(), *where, *form])
@@ -122,8 +118,8 @@ def run(folder: Path, key: str, jobs: list[str]) -> dict[str, str]:
     return said
 
 
-def ask(address: str, path: str, key: str, form: str | None = None) -> str:
-    headers = {"Authorization": f"Bearer {key}"} if key else {"Origin": address}
+def ask(address: str, path: str, key: str, form: str | None = None, *, accept: str = "*/*") -> str:
+    headers = {"Accept": accept, **({"Authorization": f"Bearer {key}"} if key else {"Origin": address})}
     data = None if form is None else form.encode()
     request = urllib.request.Request(address + path, data=data, headers=headers)  # noqa: S310
     try:
@@ -150,10 +146,13 @@ def test_keys_come_out_nowhere(told: dict[str, str], what: str) -> None:
 
 
 def test_much_was_looked_at(told: dict[str, str]) -> None:
-    assert len(told) > 40
+    assert len(told) > 100
     assert "penstock_" in told["/metrics"]
     assert re.search(r'"message"', told["log"])
     assert "***" in told["penstock check []"]
+    assert "environment" in told["penstock doctor []"]
+    unknown = {where: text for where, text in told.items() if "No such command" in text}
+    assert unknown == {}
 
 
 def _around(text: str, word: str) -> str:

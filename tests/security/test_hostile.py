@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -14,11 +15,14 @@ from click.testing import CliRunner
 
 from penstock import Client
 from penstock.cli.main import main
-from penstock.domain.lanes import lane
+from penstock.domain.intake import Fields
+from penstock.domain.lanes import SETTINGS, lane
+from penstock.domain.pools import POOL_SETTINGS
 from penstock.errors import PenstockError
 from penstock.observability.logs import configure
 from penstock.stores.connect import connect
 from tests.api.node import Http, served
+from tests.security.forms import forms_of
 from tests.security.hostile import HOSTILE, worries
 from tests.security.routes import Route, routes_of
 
@@ -131,24 +135,92 @@ def test_no_address_and_no_filter_breaks_anything(hurt: Http, part: int) -> None
     assert wrong == []
 
 
-def test_no_form_and_no_body_breaks_anything(hurt: Http) -> None:
-    wrong = []
-    acts = [route for route in routes_of(hurt.node) if route.method != "GET"]
-    for text in (HOSTILE[1], HOSTILE[14], HOSTILE[25], HOSTILE[29], HOSTILE[35]):
-        plain = text.encode("utf-8", "replace").decode()
-        fields = dict.fromkeys(
-            ("name", "password", "next", "lane", "group", "reason", "until", "payload"), plain
-        )
-        fields |= dict.fromkeys(("run_at", "verb", "filter", "q", "outcome", "settings", "rate"), plain)
-        for route in acts:
-            url = route.url("orders")
-            form = hurt.request(route.method, url, data=fields, headers=HTML)
-            as_json = HTML | {"Content-Type": "application/json"}
-            text_of = json.dumps({**fields, "reason": text})
-            body = hurt.request(route.method, url, content=text_of, headers=as_json)
-            wrong += check(form, f"{route.method} {route.path} form")
-            wrong += check(body, f"{route.method} {route.path} json")
+def some(texts: int, at: int) -> list[str]:
+    """Return so many of the texts, others for every field; as UTF-8 can carry them."""
+    step = len(HOSTILE) // texts
+    return [text.encode("utf-8", "replace").decode() for text in HOSTILE[at % step :: step]]
+
+
+HOW_MANY = [5, pytest.param(40, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("texts", HOW_MANY)
+def test_no_field_of_any_form_breaks_anything(hurt: Http, texts: int) -> None:
+    """The forms are those that the pages show, each field by itself with the others as they were."""
+    job = hurt.node.client.enqueue("orders", {"n": 1}, group="form").id
+    pages = [route for route in looks(hurt) if not route.is_api]
+    urls = [route.url(job if "job_id" in route.path else "orders") for route in pages]
+    found = [form for url in urls for form in forms_of(hurt.get(url, headers=HTML).text, url)]
+    forms = {form.kind: form for form in found if form.method == "post"}
+    wrong, at = [], 0
+    for form in forms.values():
+        for field in form.fields:
+            at += 1
+            for text in some(texts, at):
+                fields = {**form.fields, "reason": "test", field: text}
+                answer = hurt.request("POST", form.action, data=fields, headers=HTML)
+                wrong += check(answer, f"{form.action} {field} {text!r}")
+                if at % 8 == 0 and "location" in answer.headers:
+                    shown = hurt.get(answer.headers["location"], headers=HTML)
+                    wrong += check(shown, f"behind {form.action} {field} {text!r}")
     assert wrong == []
+    assert len(forms) > 15
+    assert at > 90
+
+
+@pytest.mark.parametrize("texts", HOW_MANY)
+def test_no_field_of_any_body_and_no_parameter_breaks_anything(hurt: Http, texts: int) -> None:
+    """The fields are those that the document knows, each by itself with the others as they may be."""
+    document = hurt.get("/api/openapi.json").json()
+    job = hurt.node.client.enqueue("orders", {"n": 1}, group="body").id
+    wrong, at = [], 0
+    for path, method, fields in asked(document):
+        url = "/".join(
+            (job if "job" in part else "orders") if part.startswith("{") else part for part in path.split("/")
+        )
+        for field, where in fields.items():
+            at += 1
+            for text in some(texts, at):
+                what = f"{method} {path} {field} {text!r}"
+                if where == "query":
+                    wrong += check(hurt.request(method, url, params={field: text}, headers=HTML), what)
+                else:
+                    body = {"settings": {field: text}} if where == "settings" else VALID | {field: text}
+                    wrong += check(hurt.request(method, url, json=body, headers=HTML), what)
+    assert wrong == []
+    assert at > 150
+
+
+VALID = {"lane": "orders", "group": "g", "reason": "test", "filter": "lane:orders", "verb": "hold"}
+
+
+def asked(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Yield every operation of the document with its parameters, fields and settings."""
+    shapes = document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            found = {p["name"]: "query" for p in operation.get("parameters", []) if p["in"] == "query"}
+            content = operation.get("requestBody", {}).get("content", {})
+            for shape in of_shape(shapes, content.get("application/json", {}).get("schema", {})):
+                found |= dict.fromkeys(shape.get("properties", {}), "body")
+            if found.pop("settings", None):
+                found |= dict.fromkeys(SETTINGS if "/lanes/" in path else POOL_SETTINGS, "settings")
+            if path != "/api/events":
+                yield path, method.upper(), found
+
+
+def of_shape(shapes: dict[str, Any], shape: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a shape, or those that it may be."""
+    if "$ref" in shape:
+        return of_shape(shapes, shapes[shape["$ref"].rpartition("/")[2]])
+    return [one for each in shape["oneOf"] for one in of_shape(shapes, each)] if "oneOf" in shape else [shape]
+
+
+def test_every_field_of_a_job_is_among_them() -> None:
+    others = {"payload", "headers", "event"}  # which seed() fills by themselves
+    numbers_and_times = {"sequence", "max_attempts", "run_at", "start_by", "finish_by"}
+
+    assert {*FIELDS, *others, *numbers_and_times} == {"lane", "payload", *Fields.__annotations__}
 
 
 def printed(*arguments: str) -> str:

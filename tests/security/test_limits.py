@@ -1,6 +1,8 @@
 """Sizes and times: what is too long, too large or too slow."""
 
 import asyncio
+import gzip
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -75,6 +77,24 @@ def test_all_bodies_together_take_only_so_much_memory(
     assert refused.status_code == 503
     assert refused.headers["retry-after"]
     assert after.status_code == 400  # what the other held was given back
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip"])
+def test_a_bomb_is_not_unpacked(locked: Http, admin: Bearer, coding: str) -> None:
+    """A hundred megabytes in a hundred kilobytes: they are read as the bytes they are, and are no JSON."""
+    bomb = gzip.compress(b" " * 100_000_000, compresslevel=1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = locked.post("/api/jobs", bomb, headers={**admin, "Content-Encoding": coding})
+
+    assert answer.status_code in {400, 415}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 80_000  # kilobytes
+
+
+@pytest.mark.parametrize(
+    "bomb", ["[" * 1_000_000, '{"a":' * 200_000, '{"lane":"orders","payload":' + "[" * 65]
+)
+def test_a_nest_of_brackets_is_refused(locked: Http, admin: Bearer, bomb: str) -> None:
+    assert locked.post("/api/jobs", bomb, headers=admin).status_code in {400, 422}
 
 
 def raw(http: Http, request: bytes) -> bytes:

@@ -19,13 +19,13 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*flags: str) -> Iterator[Browser]:
     """Start the machine's Chromium, or skip with the reason."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         missing("there is no chromium on this machine")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         try:
             yield browser
         finally:
