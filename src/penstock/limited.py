@@ -23,14 +23,17 @@ from penstock.ports.store import Done, Report, Reported, Store, Timeline
 
 # What holds nothing of any job, and everybody may ask.
 COMMON: Final = frozenset(
-    {"now", "check_schema", "lanes", "pools", "store_pause", "targets", "nodes", "leader", "wake", "depth"}
-)
+    {
+        "now", "check_schema", "lanes", "pools", "store_pause", "targets", "nodes", "draining", "leader",
+        "wake", "depth",
+    }
+)  # fmt: skip
 # What is about everybody's jobs, and shows nothing that they carry.
 WHOLE: Final = frozenset(
     {
         "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
         "pause_group", "pause_target", "group", "list_groups", "counts", "scout", "add_key", "api_keys",
-        "revoke_key", "put_user", "users", "remove_user", "vitals", "open_operations",
+        "revoke_key", "drain_node", "put_user", "users", "remove_user", "vitals", "open_operations",
     }
 )  # fmt: skip
 

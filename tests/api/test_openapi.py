@@ -68,7 +68,8 @@ def known(node: Http) -> dict[str, list[str]]:
     jobs = [job["id"] for job in node.get("/api/jobs").json()["jobs"]]
     body = {"verb": "hold", "filter": "lane:orders", "reason": "test", "dry_run": False}
     started = node.post("/api/operations", body).json()
-    return {"job_id": jobs, "name": ["orders", "web"], "operation_id": [started["id"]]}
+    number = str(node.node.client.store.register_node("test"))
+    return {"job_id": jobs, "name": ["orders", "web"], "operation_id": [started["id"]], "node": [number]}
 
 
 def _ask(schema: Any, examples: int, known: Mapping[str, list[str]]) -> list[str]:  # noqa: ANN401

@@ -199,6 +199,17 @@ def test_targets_are_paused_and_resumed(every: Http) -> None:
     assert every.get("/api/targets").json() == {"targets": []}
 
 
+def test_a_node_is_drained_and_goes_on(every: Http) -> None:
+    node = every.node.client.store.register_node("host-a")
+    drained = every.post(f"/api/nodes/{node}/drain", {"reason": "a new machine"}).json()
+    assert (drained["node"], drained["drain"]["reason"]) == (node, "a new machine")
+    [shown] = [one for one in every.get("/api/nodes").json()["nodes"] if one["id"] == node]
+    assert (shown["drain"], shown["claims_left"]) == (drained["drain"], None)
+    assert every.post(f"/api/nodes/{node}/resume", WHY).json() == {"node": node, "drain": None}
+    for unknown in ("999999", "x", "9" * 20):
+        assert every.post(f"/api/nodes/{unknown}/drain", WHY).status_code == 404
+
+
 def test_everything_can_be_paused(every: Http) -> None:
     assert every.get("/api/pause").json() == {"pause": None}
     assert every.post("/api/pause", {"reason": "fire"}).json()["pause"]["reason"] == "fire"

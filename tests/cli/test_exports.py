@@ -75,3 +75,19 @@ def test_a_target_is_paused_and_resumed(ready: Run, read: RunJson) -> None:
     assert "was not paused" in ready("targets", "resume", "https://shop.example").stderr
     assert read("targets", "pause", "http://a", "--reason", "x")["pause"]["until"] is None
     assert "say scheme and host" in ready("targets", "pause", "shop", "--reason", "x", code=2).stderr
+
+
+def test_a_node_is_drained_and_goes_on(ready: Run, read: RunJson) -> None:
+    assert "penstock serve" in ready("nodes", "list").stderr
+    with Client("sqlite:///penstock.db") as client:
+        node = str(client.store.register_node("host-a"))
+        assert "claims nothing more" in ready("nodes", "drain", node, "--reason", "a new machine").stderr
+        assert f"{node}\thost-a" in ready("nodes", "list").stdout
+        assert "drains" in ready("nodes", "list").stdout
+        client.store.beat(int(node), '{"drains": 0}')
+        assert "drained" in ready("nodes", "list").stdout
+        assert "told by" in ready("doctor", code=1).stdout  # nobody leads
+        [shown] = read("nodes", "list")["nodes"]
+        assert (shown["drain"]["reason"], shown["claims_left"]) == ("a new machine", 0)
+    assert ready("nodes", "resume", node).stderr == f"node {node} goes on\n"
+    assert "no node" in ready("nodes", "drain", "77", "--reason", "x", code=3).stderr

@@ -106,6 +106,13 @@ def test_lanes_pools_groups_and_pauses(node: Http, remote: Client) -> None:
     assert store.pause_store(paused=True, actor="x", reason="fire") is not None
     assert store.pause_store(paused=False, actor="x", reason="out") is None
     assert store.store_pause() is None
+    number = node.node.client.store.register_node("a")
+    node.node.client.store.beat(number, '{"drains": 3}')
+    drain = store.drain_node(number, draining=True, actor="x", reason="a new machine")
+    assert drain is not None
+    assert store.nodes()[0].drain == drain
+    assert store.nodes()[0].note == '{"drains":3}'
+    assert store.drain_node(number, draining=False, actor="x", reason="it stays") is None
     paused = store.pause_target("http://a.example", paused=True, actor="x", reason="they move")
     assert paused is not None
     assert store.targets() == node.node.client.store.targets()

@@ -517,3 +517,7 @@ def test_a_lane_that_nobody_serves_says_what_to_start() -> None:
 
     found = explain(facts(nodes=[Said(frozenset({"others"}))]))
     assert found.text == 'no running node serves lane "orders": start penstock serve --lanes orders'
+
+    drained = [Said(drains=0, who="a (node 1)"), Said(frozenset({"others"}), drains=0, who="b (node 2)")]
+    told = "(a (node 1) was told to drain): start penstock serve, or let it go on: penstock nodes resume"
+    assert explain(facts(nodes=drained)).text == f'no running node serves lane "orders" {told}'

@@ -52,3 +52,10 @@ def test_only_nodes_that_were_heard_of_just_now_are_alive() -> None:
 
     nodes = [node(timedelta(0), '{"lanes": ["a"]}'), node(ALIVE, '{"lanes": ["b"]}')]
     assert alive(nodes, NOW) == [Said(frozenset({"a"}), who="a (node 1)")]
+
+
+def test_a_node_that_drains_serves_nothing_and_says_what_it_has_left() -> None:
+    said = read('{"lanes": ["a"], "drains": 2}')
+    assert (said.drains, said.serves("a"), said.names("a"), said.names("b")) == (2, False, True, False)
+    assert read('{"drains": "many"}').drains is None
+    assert gist('{"drains": 2}') != gist('{"drains": 0}')

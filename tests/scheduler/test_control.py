@@ -7,6 +7,7 @@ import pytest
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Gate
+from penstock.domain.notes import read
 from penstock.domain.outcomes import Receipt, TryAgain
 from penstock.domain.states import JobState
 from penstock.ports.events import NodeStopped, ReturnedJobs, TargetChanged
@@ -155,3 +156,35 @@ async def test_jobs_of_a_paused_target_wait_and_those_of_others_flow(engine: Eng
     assert (why.by, why.until, why.eta) == ("ann", None, None)
     assert engine.order()["house"] == kept
     assert [engine.client.get(id_).live.attempt for id_ in kept] == [1, 1, 1]
+
+
+async def test_a_drained_node_finishes_what_it_has_and_claims_nothing_more(engine: Engine) -> None:
+    engine.lane(lookahead="5s")
+    begun, finish = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Envelope) -> None:
+        begun.set()
+        await finish.wait()
+
+    engine.answers["orders"] = answer
+    async with engine.node() as node:
+        [sent] = engine.enqueue({})
+        await begun.wait()
+        [ahead] = engine.enqueue({"run_at": engine.store.now() + timedelta(seconds=4)})
+        await engine.until(lambda: claimed(engine, ahead))
+        number = node.deck.node
+        engine.store.drain_node(number, draining=True, actor="ann", reason="a new machine")
+        await engine.until(lambda: read(engine.store.nodes()[0].note).drains == 1)
+        await engine.until(lambda: engine.client.get(ahead).state is JobState.PENDING)
+        finish.set()
+        await engine.ended(sent)
+        await engine.until(lambda: read(engine.store.nodes()[0].note).drains == 0)
+        [late] = engine.enqueue({})
+        why = engine.client.explain(late)
+        assert (why.gate, engine.client.get(late).state) == (Gate.LANE, JobState.PENDING)
+        assert f"(node (node {number}) was told to drain)" in why.text
+
+        engine.store.drain_node(number, draining=False, actor="ann", reason="it stays")
+        await engine.ended(late, ahead)
+
+    assert [call.envelope.id for call in engine.sent] == [sent, late, ahead]

@@ -207,6 +207,28 @@ def test_a_target_is_paused_and_resumed(browser: Browser, seeded: Seeded) -> Non
     assert set(seeded.client.store.targets()) == {"https://mail.example"}
 
 
+def test_a_node_is_drained_and_goes_on(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        seeded.client.store.beat(1)
+        opened(page, seeded, "/nodes")
+        row = page.locator("#node-1")
+        row.get_by_role("button", name="Drain").first.click()
+        sheet = row.locator("form:popover-open")
+        sheet.locator("[name=reason]").fill(MARKUP)
+        sheet.get_by_role("button", name="Drain").click()
+        expect(page.locator("#toast")).to_contain_text("Node 1 claims nothing more.")
+        expect(row).to_contain_text(f"it is being told; dashboard: {MARKUP}")
+        seeded.client.store.beat(1, '{"drains": 2}')
+        expect(row).to_contain_text("2 batches left")
+        seeded.client.store.beat(1, '{"drains": 0}')
+        expect(row).to_contain_text("it has nothing left and can be stopped")
+        assert serious(page) == []
+        row.get_by_role("button", name="Resume").first.click()
+        row.locator("form:popover-open").get_by_role("button", name="Resume").click()
+        expect(page.locator("#toast")).to_contain_text("Node 1 goes on.")
+    assert seeded.client.store.draining(1) is None
+
+
 def test_a_key_is_shown_once_and_revoked(browser: Browser, seeded: Seeded) -> None:
     with tab(browser, seeded.url) as page:
         opened(page, seeded, "/access")

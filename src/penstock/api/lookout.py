@@ -17,8 +17,8 @@ from penstock.domain.access import Scope
 from penstock.domain.causes import causes
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Job
-from penstock.domain.notes import ALIVE
-from penstock.wire import audit_entry_object, encode, group_object, target_object
+from penstock.domain.notes import ALIVE, read
+from penstock.wire import audit_entry_object, encode, group_object, pause_object, target_object
 
 READ: Final = needs(Scope.READ)
 MOST_DEAD: Final = 10_000
@@ -96,6 +96,8 @@ def _nodes(client: Client) -> str:
             "alive": now - node.seen_at < ALIVE,
             "leads": node.id == leader,
             "silent_s": round(max(timedelta(0), now - node.seen_at).total_seconds(), 3),
+            "drain": pause_object(node.drain),
+            "claims_left": read(node.note).drains,
         }
         for node in found
     ]

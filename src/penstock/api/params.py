@@ -8,7 +8,7 @@ from litestar import Request
 
 from penstock.domain.intake import check_text
 from penstock.domain.names import near
-from penstock.errors import InvalidQuery
+from penstock.errors import InvalidQuery, NotFound
 
 Kind: TypeAlias = Callable[[str, str], Any]
 Items: TypeAlias = Sequence[tuple[str, str]]
@@ -83,3 +83,11 @@ def states(_: str, value: str) -> list[str]:
 
 
 PAGED: Final[Mapping[str, Kind]] = {"limit": number, "after": text}
+
+
+def node_of(request: Request[Any, Any, Any]) -> int:
+    """Return the node that an address names, or raise NotFound."""
+    text = str(request.path_params["node"])
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise NotFound("node", text)
+    return int(text)

@@ -1,4 +1,4 @@
-"""What operators stop and let go: groups, targets, everything. Lanes and pools: named.py."""
+"""What operators stop and let go: groups, targets, nodes, everything. Lanes and pools: named.py."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.commands import Pause, Reason, command
 from penstock.api.desk import Desk, json_answer
-from penstock.api.params import text, time
+from penstock.api.params import node_of, text, time
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
@@ -46,7 +46,7 @@ class TargetPause(TargetCommand, kw_only=True):
 
 def pausing_routes(desk: Desk) -> list[HTTPRouteHandler]:
     """Return the handlers."""
-    return [*_group_routes(desk), *_target_routes(desk), *_store_routes(desk)]
+    return [*_group_routes(desk), *_target_routes(desk), *_node_routes(desk), *_store_routes(desk)]
 
 
 def _group_routes(desk: Desk) -> list[HTTPRouteHandler]:
@@ -77,6 +77,20 @@ def _target_routes(desk: Desk) -> list[HTTPRouteHandler]:
         return json_answer(await desk.ask(_pause_target, client, said, paused=False))
 
     return [pause_target, resume_target]
+
+
+def _node_routes(desk: Desk) -> list[HTTPRouteHandler]:
+    @post("/api/nodes/{node:str}/drain", opt=OPERATE, status_code=200)
+    async def drain_node(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, node = await command(request, Reason), node_of(request)
+        return json_answer(await desk.ask(_drain, desk.acting(request), node, said, draining=True))
+
+    @post("/api/nodes/{node:str}/resume", opt=OPERATE, status_code=200)
+    async def resume_node(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, node = await command(request, Reason), node_of(request)
+        return json_answer(await desk.ask(_drain, desk.acting(request), node, said, draining=False))
+
+    return [drain_node, resume_node]
 
 
 def _store_routes(desk: Desk) -> list[HTTPRouteHandler]:
@@ -118,6 +132,11 @@ def _pause_target(client: Client, said: TargetCommand, *, paused: bool, until: d
     who = {"actor": client.actor, "reason": said.reason}
     pause = client.store.pause_target(name, paused=paused, until=until, **who)
     return encode({"target": name, "pause": pause_object(pause)})
+
+
+def _drain(client: Client, node: int, said: Reason, *, draining: bool) -> str:
+    drain = client.store.drain_node(node, draining=draining, actor=client.actor, reason=said.reason)
+    return encode({"node": node, "drain": pause_object(drain)})
 
 
 def _pause_store(client: Client, said: Reason, *, paused: bool, until: datetime | None = None) -> str:

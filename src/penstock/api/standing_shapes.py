@@ -52,6 +52,8 @@ _NODE: Final = made(
         "alive": BOOLEAN,
         "leads": BOOLEAN,
         "silent_s": NUMBER,
+        "drain": _PAUSE,
+        "claims_left": nullable(INTEGER),
     }
 )
 _NAMED_GROUP: Final = {**REASON, "lane": TEXT, "group": TEXT}
@@ -67,5 +69,6 @@ STANDING_SHAPES: Final[Mapping[str, Schema]] = {
     "TargetCommand": made(_NAMED_TARGET, open_=False),
     "TargetPause": made(_NAMED_TARGET, _UNTIL, open_=False),
     "TargetPaused": made({"target": STRING, "pause": _PAUSE}),
+    "NodeDrain": made({"node": INTEGER, "drain": _PAUSE}),
     "Nodes": made({"nodes": listed(_NODE), "leader": nullable(INTEGER)}),
 }

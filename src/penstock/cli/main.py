@@ -49,6 +49,7 @@ COMMANDS: Mapping[str, Entry] = {
         "penstock.cli.operations:operations", "Look at replays and other bulk operations, and stop them."
     ),
     "pause-all": Entry("penstock.cli.pause_all:pause_all", "Stop sending from every lane."),
+    "nodes": Entry("penstock.cli.nodes:nodes", "Look at running nodes, and drain one."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "replay": Entry("penstock.cli.operations:replay", "Send all dead letters that a filter finds again."),
     "resume-all": Entry("penstock.cli.pause_all:resume_all", "Let every lane go on."),

@@ -102,6 +102,10 @@ def nodes_of(store: Store) -> Iterator[Symptom]:
         yield Symptom("warning", "nodes", "no node has been seen for 30 s: nothing is sent", start)
         return
     leader = store.leader()
+    for node in alive:
+        if node.drain is not None:
+            text = f"node {node.id} ({node.name}) drains, told by {node.drain.actor}: {node.drain.reason}"
+            yield Symptom("warning", "nodes", text, f"stop it, or penstock nodes resume {node.id}")
     yield Symptom("ok", "nodes", f"{', '.join(f'{node.name} (node {node.id})' for node in alive[:10])}")
     if leader is None:
         yield Symptom(

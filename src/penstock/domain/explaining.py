@@ -278,8 +278,11 @@ def _served(facts: Facts) -> Explanation | None:
     name = facts.standing.job.lane
     if facts.serving:
         return None
-    lanes = f" --lanes {name}" if facts.nodes else ""
-    text = f'no running node serves lane "{name}": start penstock serve{lanes}'
+    drained = [said.who for said in facts.nodes if said.drains is not None and said.names(name) and said.who]
+    lanes = f" --lanes {name}" if facts.nodes and not drained else ""
+    why_not = f" ({', '.join(drained)} was told to drain)" if drained else ""
+    back = ", or let it go on: penstock nodes resume" if drained else ""
+    text = f'no running node serves lane "{name}"{why_not}: start penstock serve{lanes}{back}'
     return Explanation(facts.standing.job.state, Gate.LANE, text)
 
 

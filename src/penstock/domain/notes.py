@@ -1,12 +1,13 @@
 """What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
 
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"},
-     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}}
+     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2}
 
 `limits` says when the next token of a limit is expected, null when that depends on others; `calls` since when
-a call for a job is under way, and `waits` since when one waits for its limits. A node that does not say is
-taken to serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it
-only serves to explain.
+a call for a job is under way, and `waits` since when one waits for its limits. `drains` is there when it was
+told to claim nothing more, and counts the claims it still has. A node that does not say is taken to serve
+every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only serves to
+explain.
 """
 
 import json
@@ -30,10 +31,15 @@ class Said:
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
     calls: Mapping[str, datetime | None] = field(default_factory=dict)
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
+    drains: int | None = None
     who: str | None = None
 
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""
+        return self.drains is None and self.names(lane)
+
+    def names(self, lane: str) -> bool:
+        """Say whether the lane is one of the node's own, be it that it drains."""
         return ALL_LANES in self.lanes or lane in self.lanes
 
 
@@ -49,7 +55,7 @@ def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
 def gist(note: str | None) -> object:
     """Return what a note says apart from times: as long as that is the same it need not be told anew."""
     said = read(note)
-    return said.lanes, said.sinks, said.limits.keys(), said.calls.keys(), said.waits.keys()
+    return said.lanes, said.sinks, said.limits.keys(), said.calls.keys(), said.waits.keys(), said.drains
 
 
 def read(note: str | None) -> Said:
@@ -60,13 +66,14 @@ def read(note: str | None) -> Said:
         return Said()
     if not isinstance(said, dict):
         return Said()
-    lanes = said.get("lanes")
+    lanes, drains = said.get("lanes"), said.get("drains")
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
         limits=_times(said, "limits"),
         calls=_times(said, "calls"),
         waits=_times(said, "waits"),
+        drains=drains if isinstance(drains, int) else None,
     )
 
 

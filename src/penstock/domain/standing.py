@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Attempt, Audit, Job
+from penstock.domain.pauses import Pause
 from penstock.domain.states import IN_FLIGHT, JobState, Verb
 
 OUTCOME_UNKNOWN: Final = "outcome_unknown"
@@ -48,7 +49,10 @@ class Standing(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A process that was alive lately; `note` is the JSON it gave with its last beat."""
+    """A process that was alive lately.
+
+    `note` is the JSON it gave with its last beat; `drain` says who told it to claim nothing more, and why.
+    """
 
     id: int
     name: str
@@ -56,6 +60,7 @@ class NodeRow(NamedTuple):
     started_at: datetime
     seen_at: datetime
     note: str | None = None
+    drain: Pause | None = None
 
 
 def stuck_since(job: Job, last: Audit | None, tried: Attempt | None) -> datetime | None:

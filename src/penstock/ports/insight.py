@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from penstock.domain.groups import GroupRow
+from penstock.domain.pauses import Pause
 from penstock.domain.standing import Neighbour, NodeRow, Standing
 
 __all__ = ["LEADER", "GroupPage", "GroupRow", "Insight", "Neighbour", "NodeRow", "Standing"]
@@ -43,6 +44,15 @@ class Insight(Protocol):
 
     def nodes(self) -> list[NodeRow]:
         """Return the nodes seen within the last hour, newest first, a thousand at most."""
+
+    def drain_node(self, node: int, *, draining: bool, actor: str, reason: str) -> Pause | None:
+        """Tell a node to claim nothing more and to finish what it has, or to go on; audited. Raise NotFound.
+
+        Return the drain in force. It is about this run of the process: started anew, it claims.
+        """
+
+    def draining(self, node: int) -> Pause | None:
+        """Return who told the node to claim nothing more; None = nobody."""
 
     def leader(self) -> int | None:
         """Return the node that leads now."""

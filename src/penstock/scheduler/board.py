@@ -24,7 +24,7 @@ LONGEST_LEASE: Final = timedelta(seconds=15)
 
 @dataclass(slots=True)
 class Board:
-    """The settings as of the last look."""
+    """The settings as of the last look; `drain`: this node was told to claim nothing more."""
 
     ground: Ground
     served: tuple[str, ...] = ("*",)
@@ -33,6 +33,8 @@ class Board:
     pools: dict[str, Pool] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
     pause: Pause | None = None
+    node: int = 0
+    drain: Pause | None = None
     nodes: int = 1
     poll: timedelta = timedelta(seconds=1)
     shortest_lease: timedelta = timedelta(seconds=15)
@@ -44,10 +46,10 @@ class Board:
     async def refresh(self) -> bool:
         """Look at everything; a service's tick, so it says that there is no more to do."""
         ground, store = self.ground, self.ground.store
-        lanes, pools, targets, pause = await ground.call(_look, store)
+        lanes, pools, targets, pause, drain = await ground.call(_look, store, self.node)
         before, stopped_before = self.lanes, self._stopped_pools()
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
-        self.pools, self.targets, self.pause = pools, targets, pause
+        self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
         self._said_stopped.clear()
         self._read_times()
         self._tell_changes(before, everything=stopped_before != self._stopped_pools())
@@ -59,7 +61,7 @@ class Board:
         return False
 
     def _stopped_pools(self) -> object:
-        return self.pause, [name for name, pool in self.pools.items() if pool.paused]
+        return self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]
 
     def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
         """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
@@ -106,9 +108,12 @@ class Board:
         )
 
 
-def _look(store: Store) -> tuple[dict[str, Lane], dict[str, Pool], dict[str, Target], Pause | None]:
+def _look(
+    store: Store, node: int
+) -> tuple[dict[str, Lane], dict[str, Pool], dict[str, Target], Pause | None, Pause | None]:
     """Look at all settings with one trip to the store's thread: half of them would be worth nothing."""
-    return store.lanes(), store.pools(), store.targets(), store.store_pause()
+    drain = store.draining(node) if node else None
+    return store.lanes(), store.pools(), store.targets(), store.store_pause(), drain
 
 
 def _count_nodes(store: Store) -> int:

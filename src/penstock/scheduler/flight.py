@@ -137,7 +137,7 @@ class Flight:
             if self._deck.hurry.is_set():
                 self._return_all("the node stops")
                 break
-            if self._deck.stop.is_set():
+            if self._deck.stop.is_set() or self._deck.board.drain is not None:
                 self._return_ahead("the node stops")
             now = self._deck.ground.monotonic()
             if self._stopped(now):

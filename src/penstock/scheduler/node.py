@@ -136,6 +136,7 @@ class Node:
             self.scout.pulse = self.ground.monotonic()
             try:
                 self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
+                self.deck.board.node = self.deck.node
                 await self.deck.board.refresh()
             except StoreUnavailable as error:
                 failures += 1
@@ -198,11 +199,13 @@ class Node:
             name: (here + timedelta(seconds=at - now)).isoformat()
             for name, at in self.deck.limits.next_tokens().items()
         }
+        drains = {} if self.deck.board.drain is None else {"drains": len(self.deck.holdings.claims)}
         return json.dumps(
             {
                 "lanes": list(self.options.lanes),
                 "sinks": self.deck.outlets.errors(),
                 "limits": limits,
+                **drains,
                 **self.deck.air.told(now, here),
             }
         )
@@ -219,7 +222,9 @@ class Node:
 
     # -- running
     def _may_dispatch(self) -> bool:
-        """Say whether this node claims: always, or on standby only while it holds the lease for that."""
+        """Say whether this node claims: not while it drains; on standby while it holds the lease for that."""
+        if self.deck.board.drain is not None:
+            return False
         return not self.options.standby or (self.standby or self.leader).leads()
 
     def _found(self, work: Mapping[str, Work]) -> None:

@@ -9,9 +9,10 @@ from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row
 from penstock.domain.job import ON_REQUEST, Attempt, Audit, Job
 from penstock.domain.leases import lapsed
 from penstock.domain.ordering import sequence_of
+from penstock.domain.pauses import Pause
 from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
 from penstock.domain.states import IN_FLIGHT, LIVE, JobState
-from penstock.errors import InvalidQuery
+from penstock.errors import InvalidQuery, NotFound
 from penstock.ports.insight import LEADER, GroupPage, GroupRow
 from penstock.stores.memory.reading import find
 from penstock.stores.memory.tables import Tables
@@ -66,6 +67,27 @@ class InsightPart:
         with self._lock:
             since = self.now() - LATELY
             return [node for node in reversed(self._tables.nodes.values()) if node.seen_at >= since][:MOST]
+
+    def drain_node(self, node: int, *, draining: bool, actor: str, reason: str) -> Pause | None:
+        """Tell a node to claim nothing more, or to go on."""
+        with self._lock:
+            tables, now = self._tables, self.now()
+            if node not in tables.nodes:
+                raise NotFound("node", str(node))
+            before, wanted = tables.nodes[node].drain, Pause(actor, reason, now) if draining else None
+            if wanted == before or (wanted is not None and wanted.same(before)):
+                return before
+            tables.nodes[node] = tables.nodes[node]._replace(drain=wanted)
+            was, becomes = (each.facts(node=str(node)) if each else None for each in (before, wanted))
+            action = "node.drain" if draining else "node.resume"
+            tables.audit.append(Audit(now, None, None, actor, action, was, becomes, reason))
+            return wanted
+
+    def draining(self, node: int) -> Pause | None:
+        """Return who told the node to claim nothing more."""
+        with self._lock:
+            row = self._tables.nodes.get(node)
+            return None if row is None else row.drain
 
     def leader(self) -> int | None:
         """Return the node that leads now."""

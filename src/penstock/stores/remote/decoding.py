@@ -174,9 +174,9 @@ def operation_of(found: Object) -> Operation:
     return Operation(**values)
 
 
-def pause_of(found: Object) -> Pause | None:
-    """Return the `pause` of an answer, if there is one."""
-    pause = found["pause"]
+def pause_of(found: Object, name: str = "pause") -> Pause | None:
+    """Return the pause of an answer, if there is one."""
+    pause = found[name]
     if pause is None:
         return None
     return Pause(pause["by"], pause["reason"], time_of(pause["since"]) or LONG_AGO, time_of(pause["until"]))

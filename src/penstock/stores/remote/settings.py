@@ -101,6 +101,11 @@ class SettingsPart:
         path = "/api/targets/pause" if paused else "/api/targets/resume"
         return pause_of(self.api.send("POST", path, {"target": name, "reason": reason, **also}))
 
+    def drain_node(self, node: int, *, draining: bool, actor: str, reason: str) -> Pause | None:  # noqa: ARG002
+        """Tell a node to claim nothing more, or to go on."""
+        path = f"/api/nodes/{node}/{'drain' if draining else 'resume'}"
+        return pause_of(self.api.send("POST", path, {"reason": reason}), "drain")
+
     def store_pause(self) -> Pause | None:
         """Return the pause of everything."""
         return pause_of(self.api.get("/api/pause"))

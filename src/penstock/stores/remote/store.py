@@ -26,6 +26,7 @@ from penstock.stores.remote.decoding import (
     job_of,
     new_job_object,
     operation_of,
+    pause_of,
     text_of,
     time_of,
     timeline_of,
@@ -206,7 +207,9 @@ class RemoteStore(SettingsPart):
         """Return the nodes seen within the last hour."""
         return [
             NodeRow(one["id"], one["name"], one["version"], time_of(one["started_at"]) or LONG_AGO,
-                    time_of(one["seen_at"]) or LONG_AGO)
+                    time_of(one["seen_at"]) or LONG_AGO,
+                    None if one["claims_left"] is None else encode({"drains": one["claims_left"]}),
+                    pause_of(one, "drain"))
             for one in self.api.get("/api/nodes")["nodes"]
         ]  # fmt: skip
 

@@ -6,10 +6,11 @@ from typing import Final
 from penstock.domain.groups import MOST, Group
 from penstock.domain.job import Attempt, Audit, Job, Live
 from penstock.domain.ordering import Place, sequence_of
+from penstock.domain.pauses import Pause
 from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
 from penstock.domain.states import IN_FLIGHT, LIVE, Verb
 from penstock.ports.insight import LEADER, GroupPage
-from penstock.stores.sql import grouplist
+from penstock.stores.sql import grouplist, pausing
 from penstock.stores.sql.database import Database, Tx, one
 from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY, TRIED
 from penstock.stores.sql.hotpath import HotPath
@@ -56,6 +57,19 @@ class InsightPart:
     def nodes(self) -> list[NodeRow]:
         """Return the nodes seen within the last hour, newest first."""
         return sorted(self.db.read(_nodes), key=lambda node: node.id, reverse=True)
+
+    def drain_node(self, node: int, *, draining: bool, actor: str, reason: str) -> Pause | None:
+        """Tell a node to claim nothing more, or to go on."""
+
+        def work(tx: Tx) -> Pause | None:
+            wanted = Pause(actor, reason, tx.now) if draining else None
+            return pausing.drain(tx, node, wanted, actor=actor, reason=reason)
+
+        return self.db.write(work)
+
+    def draining(self, node: int) -> Pause | None:
+        """Return who told the node to claim nothing more."""
+        return self.db.read(lambda tx: pausing.pauses(tx, pausing.NODE)).get(str(node))
 
     def leader(self) -> int | None:
         """Return the node that leads now."""
@@ -146,4 +160,8 @@ def _holder(tx: Tx, node: int) -> str:
 
 def _nodes(tx: Tx) -> list[NodeRow]:
     rows = tx.fetch(NODES, since=tx.now - LATELY, most=MOST)
-    return [NodeRow._make([*row[:3], tx.time(row[3]), tx.time(row[4]), row[5]]) for row in rows]
+    drains = pausing.pauses(tx, pausing.NODE)
+    return [
+        NodeRow._make([*row[:3], tx.time(row[3]), tx.time(row[4]), row[5], drains.get(str(row[0]))])
+        for row in rows
+    ]

@@ -1,14 +1,16 @@
-"""What is stopped beyond lanes, pools and groups: the whole store, and targets."""
+"""What is stopped beyond lanes, pools and groups: the whole store, targets, nodes that drain."""
 
 from typing import Final
 
 from penstock.domain.job import Audit
 from penstock.domain.pauses import Pause, check_paused, check_until
+from penstock.errors import NotFound
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 
 STORE: Final = "store"
 TARGET: Final = "target"
+NODE: Final = "node"
 LOAD: Final = "SELECT name, actor, reason, at, until FROM penstock.pauses WHERE scope = :scope"
 PAUSE: Final = """
     INSERT INTO penstock.pauses (scope, name, until, reason, actor, at)
@@ -16,6 +18,10 @@ PAUSE: Final = """
         ON CONFLICT (scope, name) DO UPDATE
        SET until = excluded.until, reason = excluded.reason, actor = excluded.actor, at = excluded.at"""
 RESUME: Final = "DELETE FROM penstock.pauses WHERE scope = :scope AND name = :name"
+KNOWN: Final = "SELECT id FROM penstock.nodes WHERE id = :node"
+GONE: Final = """
+    DELETE FROM penstock.pauses
+     WHERE scope = 'node' AND name NOT IN (SELECT CAST(id AS text) FROM penstock.nodes)"""
 OVER: Final = "DELETE FROM penstock.pauses WHERE scope = :scope AND until <= :now AND name <> :name"
 
 
@@ -41,14 +47,26 @@ def pause(tx: Tx, scope: str, name: str, wanted: Pause | None, *, actor: str, re
         if wanted is None:
             tx.execute(RESUME, scope=scope, name=name)
         else:
-            check_paused(known.keys() | {name})
+            check_paused(known.keys() | {name} if scope == TARGET else ())
             at = {"at": wanted.at, "until": wanted.until}
             tx.execute(PAUSE, scope=scope, name=name, reason=reason, actor=actor, **at)
-        action = f"{scope}.resume" if wanted is None else f"{scope}.pause"
+        word = "resume" if wanted is None else "drain" if scope == NODE else "pause"
         of = {scope: name} if name else {}
         was, becomes = (pause.facts(**of) if pause else None for pause in (stored, wanted))
-        tx.insert("audit", AUDIT_COLUMNS, [Audit(tx.now, None, None, actor, action, was, becomes, reason)])
+        tx.insert(
+            "audit",
+            AUDIT_COLUMNS,
+            [Audit(tx.now, None, None, actor, f"{scope}.{word}", was, becomes, reason)],
+        )
     return pauses(tx, scope).get(name)
+
+
+def drain(tx: Tx, node: int, wanted: Pause | None, *, actor: str, reason: str) -> Pause | None:
+    """Tell a node to drain, or to go on; what is known of nodes that are gone goes too."""
+    if not tx.fetch(KNOWN, node=node):
+        raise NotFound("node", str(node))
+    tx.execute(GONE)
+    return pause(tx, NODE, str(node), wanted, actor=actor, reason=reason)
 
 
 def _stored(tx: Tx, sql: str, scope: str) -> dict[str, Pause]:

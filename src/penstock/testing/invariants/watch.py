@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 _READS: Final = frozenset(
     {
-        "audit_log", "beat", "check_schema", "close", "counts", "depth", "find", "group", "lanes", "leader",
-        "list_groups", "list_jobs", "nodes", "now", "payload_versions", "pools", "scout", "standing",
-        "store_pause", "targets", "timeline", "wakeups",
+        "audit_log", "beat", "check_schema", "close", "counts", "depth", "draining", "find", "group", "lanes",
+        "leader", "list_groups", "list_jobs", "nodes", "now", "payload_versions", "pools", "scout",
+        "standing", "store_pause", "targets", "timeline", "wakeups",
     }
 )  # fmt: skip
 

@@ -1,11 +1,15 @@
 """Where things stand: why a job waits, who is at work, who leads."""
 
+import json
 from datetime import timedelta
+
+import pytest
 
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dispatched, Failed, Lapsed, Returned, Running, Succeeded
 from penstock.domain.standing import Standing
 from penstock.domain.states import JobState, Reason, Verb
+from penstock.errors import NotFound
 from penstock.ports.insight import LEADER
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
@@ -280,6 +284,31 @@ class NodeTests:
         assert store.nodes()[0].note == '{"sinks": {}}'
         store.beat(node, "{}")
         assert store.nodes()[0].note == "{}"
+
+    def test_a_node_is_told_to_drain_and_to_go_on(self, store: Store) -> None:
+        """That one alone; each change is audited once."""
+        first, second = store.register_node("a"), store.register_node("b")
+        assert store.draining(first) is None
+        drain = store.drain_node(first, draining=True, actor="ann", reason="a new machine")
+        assert drain is not None
+        assert (drain.actor, drain.reason, drain.until) == ("ann", "a new machine", None)
+        assert store.drain_node(first, draining=True, actor="ann", reason="a new machine") == drain
+        assert (store.draining(first), store.draining(second)) == (drain, None)
+        assert {node.id: node.drain for node in store.nodes()} == {first: drain, second: None}
+        store.beat(first, '{"drains": 0}')
+        assert store.draining(first) == drain
+        assert store.drain_node(first, draining=False, actor="bob", reason="it stays") is None
+        assert store.drain_node(first, draining=False, actor="bob", reason="it stays") is None
+        assert store.draining(first) is None
+
+        rows = store.audit_log(limit=10).entries[::-1]
+        assert [(row.action, row.actor, row.reason) for row in rows] == [
+            ("node.drain", "ann", "a new machine"),
+            ("node.resume", "bob", "it stays"),
+        ]
+        assert json.loads(rows[0].after or "")["node"] == str(first)
+        with pytest.raises(NotFound):
+            store.drain_node(second + 1, draining=True, actor="ann", reason="who?")
 
     def test_somebody_leads_or_nobody(self, store: Store) -> None:
         """As long as the term lasts."""

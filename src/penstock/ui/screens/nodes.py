@@ -3,13 +3,16 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from litestar import Response, get
+from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect
 
+from penstock.api.params import node_of
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
-from penstock.ui.site import AnyRequest, Site
+from penstock.errors import InvalidQuery, NotFound
+from penstock.ui.site import AnyRequest, Site, acted, form, who
 
 ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
@@ -22,7 +25,24 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     async def nodes(request: AnyRequest) -> Response[bytes]:
         return await site.page(request, "nodes.html", lambda: _view(site))
 
-    return [nodes]
+    @post("/nodes/{node:str}/{verb:str}", opt=needs(Scope.OPERATE))
+    async def drain(request: AnyRequest) -> Redirect:
+        node, verb = node_of(request), request.path_params["verb"]
+        fields, actor = await form(request), who(request)
+
+        def act() -> str:
+            if verb not in ("drain", "resume"):
+                raise NotFound("verb", verb)
+            draining = verb == "drain"
+            if draining and not fields.get("reason"):
+                raise InvalidQuery("reason", "say why: it is kept in the audit")
+            reason = fields.get("reason") or "resumed"
+            site.store.drain_node(node, draining=draining, actor=actor, reason=reason)
+            return f"Node {node} {'claims nothing more' if draining else 'goes on'}."
+
+        return await acted(site, "/nodes", act)
+
+    return [nodes, drain]
 
 
 def _view(site: Site) -> dict[str, Any]:
