@@ -43,6 +43,7 @@ async def test_every_hop_of_a_job_is_in_its_timeline(bench: Bench) -> None:
     assert (job.live.attempt, job.live.receipt) == (1, "200")
 
 
+@pytest.mark.parametrize("bench", ["pg18"], indirect=True)  # on SQLite it is tested with every broker
 async def test_errors_retry_then_dead_then_the_group_waits_for_a_person(bench: Bench) -> None:
     def answer(request: Request) -> Answer:
         return Answer(status=500, body=b"broken") if request.body == b'"bad"' else Answer()
@@ -68,7 +69,7 @@ async def test_errors_retry_then_dead_then_the_group_waits_for_a_person(bench: B
     assert came == [(good, 1), (bad, 1), (bad, 2), (after, 1)]
 
 
-@pytest.mark.parametrize("hold_until", ["done", "sent"])
+@pytest.mark.parametrize(("bench", "hold_until"), [("sqlite", "sent"), ("pg18", "done")], indirect=["bench"])
 async def test_groups_keep_their_order_all_the_way(bench: Bench, hold_until: str) -> None:
     async with receiver() as hook, ended(bench):
         bench.lane(target=hook.url, hold_until=hold_until)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from itertools import count
 
 from penstock.domain.bodies import Writer
 from penstock.domain.outcomes import Receipt, Rejected
@@ -20,6 +21,7 @@ from penstock.sinks.python import PythonSink
 from penstock.testing.receiver import Answer, Received, Request
 from penstock.testing.sink_suite import Arrived
 
+NAMES = count()
 PAYLOAD = Writer(format="payload", kind="http")
 
 
@@ -113,6 +115,7 @@ class EmbeddedBed:
 
     def __init__(self, queue: Queue, executor: ThreadExecutor, *, format: str = "pointer") -> None:  # noqa: A002
         self.queue = queue
+        self.name = f"q{next(NAMES)}"
         self.executor = executor
         self.writer = Writer(format=format, kind="embedded")
 
@@ -120,7 +123,7 @@ class EmbeddedBed:
         return EmbeddedSink(self.queue, writer=self.writer, executor=self.executor)
 
     def address(self, envelope: Envelope) -> Envelope:
-        return envelope._replace(queue="q")
+        return envelope._replace(queue=self.name)
 
     def body(self, envelope: Envelope) -> bytes:
         return self.writer.body(envelope)
@@ -131,7 +134,7 @@ class EmbeddedBed:
 
     def _receive(self) -> list[Delivery]:
         """Look without taking: what is received stays where it is."""
-        found = self.queue.receive("q", 1000, visibility=timedelta(seconds=30))
+        found = self.queue.receive(self.name, 1000, visibility=timedelta(seconds=30))
         self.queue.nack(found, delay=timedelta(0))
         return found
 

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from penstock.stores.connect import connect
 from penstock.stores.memory import MemoryStore
 from penstock.testing.receiver import receiver
 from penstock.testing.sink_suite import SinkBed, SinkSuite
+from tests.conftest import PgServer
 from tests.sinks.beds import ConsoleBed, EmbeddedBed, HttpBed, PythonBed
 
 
@@ -59,12 +61,12 @@ class TestEmbeddedOnSqlite(SinkSuite):
 
 
 class TestEmbeddedOnPostgres(SinkSuite):
-    @pytest.fixture
-    def store(self, postgres_url: str) -> Iterator[Store]:
-        store = connect(postgres_url)
-        store.migrate()
-        yield store
-        store.close()
+    @pytest.fixture(scope="class", params=[15, 18], ids=["pg15", "pg18"])
+    @classmethod
+    def store(cls, request: pytest.FixtureRequest, pg_server: PgServer) -> Iterator[Store]:
+        with pg_server(request.param).database() as url, closing(connect(url)) as store:
+            store.migrate()
+            yield store
 
     @pytest.fixture
     def bed(self, store: Store, executor: ThreadExecutor) -> SinkBed:

@@ -233,3 +233,27 @@ async def test_what_sqs_could_not_do_is_said_and_what_came_too_late_is_not(execu
         await source.nack(found, delay=ZERO)
         await source.close()
         assert await is_away(source)
+
+
+@pytest.mark.parametrize(
+    ("queues", "waits"), [(["a"], [1]), (["a", "b", "c"], [0, 0, 0, 1])], ids=["one", "several"]
+)
+async def test_at_sqs_nobody_waits_before_every_queue_was_looked_at(
+    executor: ThreadExecutor, queues: list[str], waits: list[int]
+) -> None:
+    """Who has room for one message only asks one queue at a time, and still finds what another has."""
+    asked: list[int] = []
+
+    def answer(request: Request) -> Answer:
+        said = json.loads(request.body)
+        if "WaitTimeSeconds" in said:
+            asked.append(said["WaitTimeSeconds"])
+        return Answer(body=b"{}")
+
+    async with receiver(answer=answer) as broker:
+        urls = [f"{broker.url}/1/{queue}" for queue in queues]
+        source = await opener("sqs")({**KEYS, "url": broker.url}, supplies(executor, *urls))
+        assert list(await source.receive(1)) == []
+        await source.close()
+
+    assert asked == waits

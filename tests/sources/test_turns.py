@@ -34,5 +34,19 @@ def test_a_queue_in_trouble_is_left_alone_and_complained_of_once() -> None:
     assert sorted(turns.next()) == ["a", "b"]
 
 
+def test_a_queue_that_comes_and_goes_takes_nobodys_turn() -> None:
+    clock = HandClock()
+    turns = Turns(lambda: ["a", "b", "c"], clock)
+    seen = []
+    for _ in range(6):
+        [queue] = turns.next(1)
+        seen.append(queue)
+        if queue == "a":
+            turns.skip("a", "there is no a", timedelta(seconds=1))
+        clock.seconds += 0.6
+
+    assert "".join(seen) == "abcabc"
+
+
 def test_no_queues_is_nobodys_turn() -> None:
     assert Turns(list, HandClock()).next() == []

@@ -61,15 +61,21 @@ class SqsSource:
         self._dead: dict[str, str] = {}
 
     async def receive(self, limit: int) -> Sequence[Incoming]:
-        """Look at all queues at once; if they are empty, wait for one of them for a second."""
-        queues = self._turns.next(min(limit, MOST_QUEUES))
-        if not queues:
-            await asyncio.sleep(IDLE_S)
-            return []
-        one = len(queues) == 1
-        found = await self._look(queues, limit, wait=WAIT_S if one else 0)
-        if not found and not one:
-            found = await self._look(queues, limit, wait=WAIT_S)
+        """Look at all queues, as many at once as may be; if they are empty, wait at some for a second.
+
+        One queue is waited at right away: that is one call a second where nothing comes.
+        """
+        looked = self._turns.current() if len(self._turns.current()) == 1 else frozenset[str]()
+        found: list[Incoming] = []
+        waited = False
+        while not found and not waited:
+            queues = self._turns.next(min(limit, MOST_QUEUES))
+            if not queues:
+                await asyncio.sleep(IDLE_S)
+                break
+            waited = looked.issuperset(queues)
+            found = await self._look(queues, limit, wait=WAIT_S if waited else 0)
+            looked |= set(queues)
         if not found:
             self._turns.complain()
         return found

@@ -22,18 +22,21 @@ class Turns:
         self._clock = clock
         self._later: dict[str, float] = {}
         self._trouble: str | None = None
-        self._turn = 0
+        self._last: str | None = None
 
     def next(self, most: int | None = None) -> list[str]:
-        """Return queues to be looked at, not more than this."""
+        """Return queues to be looked at, not more than this: those behind the last one, in their order.
+
+        Those that are left alone keep their places, so that nobody's turn is lost when they come and go.
+        """
         now = self._clock.monotonic()
         self._later = {queue: at for queue, at in self._later.items() if at > now}
-        queues = [queue for queue in self._queues() if queue not in self._later]
-        if not queues:
-            return []
-        first = self._turn % len(queues)
-        found = (queues[first:] + queues[:first])[:most]
-        self._turn = first + (len(found) if len(found) < len(queues) else 1)
+        queues = list(self._queues())
+        first = queues.index(self._last) + 1 if self._last in queues else 0
+        able = [queue for queue in queues[first:] + queues[:first] if queue not in self._later]
+        found = able[:most]
+        if found:
+            self._last = found[-1] if len(found) < len(able) else found[0]
         return found
 
     def current(self) -> frozenset[str]:
