@@ -36,7 +36,7 @@ from penstock.stores.postgres.database import PostgresTx
 from penstock.stores.sqlite.database import SqliteTx
 from tests.api.node import served
 from tests.plans.backlog import LANES, Size, fill_postgres, fill_sqlite
-from tests.plans.test_pages import PAGES, prepared
+from tests.plans.test_pages import PAGES, SPREAD, prepared
 
 LOOKS = 15
 FIRST_BYTE_MS = 150
@@ -113,6 +113,8 @@ def filled(big: Big, size: Size, ended: int) -> str:
         job = prepared(store, lambda lanes: fill_postgres(url, lanes, size))
     else:
         job = prepared(store, lambda lanes: fill_sqlite(Path(url), lanes, size, now))
+    if on_postgres:
+        big.where.rows(url, f"{SPREAD} RETURNING 1")
     numbers = [store.lanes()[name].id for name in LANES]
     (finish_on_postgres if on_postgres else finish_on_sqlite)(url, numbers, ended, big.record.say)
     return job

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 
 STORE_THREADS: Final = 6
 API_THREADS: Final = 4
+PAGE_THREADS: Final = 2  # people who look are not to hold up programs, nor to crowd out what is sent
 WEDGED_AFTER: Final = timedelta(minutes=2)
 WEDGED: Final = 70  # the exit code of a process that no longer gets anywhere
 WAIT_FOR_NEWS: Final = timedelta(seconds=2)
@@ -108,6 +109,9 @@ class App:
     supervisor: Supervisor = field(init=False)
     _pulse: float = 0.0
     _broken: BaseException | None = None
+    _looking: ThreadExecutor = field(
+        default_factory=lambda: ThreadExecutor(PAGE_THREADS, name="penstock-pages")
+    )
 
     def __post_init__(self) -> None:
         self.supervisor = Supervisor(os.environ, self.clock.monotonic)
@@ -132,7 +136,9 @@ class App:
                 _LOG.warning("lanes_served: %s; it is served as soon as there is one", name)
             await self._serve(sock, store, executor, api_threads)
         finally:
-            for close in (sock.close, executor.close, api_threads.close, store.close, last_spans):
+            for threads in (executor, api_threads, self._looking):
+                threads.close()
+            for close in (sock.close, store.close, last_spans):
                 close()
         if self._broken is not None:
             raise self._broken
@@ -159,7 +165,7 @@ class App:
         figures = Figures(stats, hour, monotonic=self.clock.monotonic)
         callers = Callers(store, executor=api_threads, clock=self.clock, login=bool(self.settings["login"]))
         door = Door(store, callers, executor=api_threads, clock=self.clock)
-        desk, http_over = Desk(client, api_threads), asyncio.Event()
+        desk, http_over = Desk(client, self._looking), asyncio.Event()
         screens = [*pages(desk, figures, live=live, health=health), *login_pages(door)]
         app = make_app(
             client,
