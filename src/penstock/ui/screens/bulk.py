@@ -80,8 +80,10 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
         found, problem = client.preview(verb, line), None
     except InvalidQuery as error:
         found, problem = None, str(error)
+    jobs = {} if found is None else client.store.find(found.ids)
     return {
         "screen": "operations",
+        "first": [jobs[id_] for id_ in found.ids if id_ in jobs] if found else [],
         "verb": verb,
         "words": WORDS.get(verb, "change"),
         "line": line,

@@ -14,8 +14,10 @@ from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.edits import Version
+from penstock.domain.filters import Order
 from penstock.domain.job import Job
 from penstock.domain.masking import without_answer
+from penstock.domain.ordering import sequence_of
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.ulid import BadUlid
@@ -28,6 +30,7 @@ from penstock.ui.words import pretty
 from penstock.wire import encode, job_object, timeline_object
 
 NEIGHBOURS: Final = 6
+LOOKED_AT: Final = 50
 BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent"})
 WORDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "retry": ("Retry", "It goes at once; a job that ended goes again, with its attempts counted anew.", "go"),
@@ -190,11 +193,12 @@ def _neighbours(site: Site, job: Job) -> list[Job]:
     """Return some jobs of the same group that wait or are dead, the job itself among them."""
     if job.live.grp is None:
         return []
-    page = site.client.list(
-        lane=job.lane, group=job.live.grp, state=("pending", "held", "dead", "claimed"), limit=50
-    )
-    ordered = sorted(page.jobs, key=lambda each: (each.live.ord, each.live.arrival))
-    at = next((index for index, each in enumerate(ordered) if each.id == job.id), 0)
+    where: dict[str, Any] = {"lane": job.lane, "group": job.live.grp, "limit": LOOKED_AT}
+    ended = site.client.list(state=("dead", "held", "claimed"), **where).jobs
+    first = site.client.list(state="pending", order=Order.DUE, **where).jobs
+    known = {each.id: each for each in (*ended, *first, job)}
+    ordered = sorted(known.values(), key=lambda each: (sequence_of(each.live.ord), each.live.arrival))
+    at = next(index for index, each in enumerate(ordered) if each.id == job.id)
     return ordered[max(0, at - NEIGHBOURS // 2) : at + NEIGHBOURS // 2 + 1]
 
 

@@ -16,6 +16,7 @@ from penstock.ui.site import AnyRequest, Site, acted, form, who
 
 ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
+ROUTER: Final = "router:"
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -51,6 +52,7 @@ def _view(site: Site) -> dict[str, Any]:
     nodes = [
         {"node": node, "said": read(node.note), "alive": now - node.seen_at < ALIVE}
         for node in site.look.nodes()[:MOST]
+        if not node.name.startswith(ROUTER)  # it has a number to lease limits under, and no heartbeat
     ]
     return {
         "screen": "nodes",

@@ -15,7 +15,6 @@ from penstock.ui.times import until_of
 
 SUMS: Final = ("pending", "held", "dead", "sent_per_s", "failed_per_s")
 LAST_ACTIONS: Final = 6
-LOOKED_AT: Final = 300
 BLOCKED_SHOWN: Final = 8  # as many as the figures name
 
 
@@ -50,13 +49,13 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
-    entries = [] if figures["error"] else site.store.audit_log(limit=LOOKED_AT).entries
+    entries = [] if figures["error"] else by_people(site.store, LAST_ACTIONS)[0][:LAST_ACTIONS]
     return {
         "screen": "overview",
         "f": figures,
         "t": _totals(figures),
         "c": site.figures.chart("", now),
-        "audit": shown(by_people(entries, LAST_ACTIONS)),
+        "audit": shown(entries),
         "now": now,
     }
 

@@ -9,9 +9,14 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 /** @param {string} unit @param {number | null} value */
 function value(unit, value) {
-  if (value === null || value === undefined) return "–";
+  if (value === null || value === undefined) return "";
   if (unit === "ms") return value < 1000 ? `${Math.round(value * 10) / 10} ms` : `${Math.round(value / 100) / 10} s`;
   return `${value.toLocaleString("en-US", { maximumFractionDigits: 1 })}${unit}`;
+}
+
+/** @param {Date} at @param {boolean} local */
+function clock(at, local) {
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":") + (local ? "" : " UTC");
 }
 
 /** @param {any} spec @param {number} width */
@@ -26,7 +31,7 @@ function options(spec, width) {
   // @ts-ignore - the global that uPlot's file defines
   const tz = (/** @type {number} */ at) => local ? new Date(at * 1000) : uPlot.tzDate(new Date(at * 1000), "Etc/UTC");
   return {
-    width, height: HEIGHT, tzDate: tz, padding: [8, 8, 0, 0],
+    width, height: HEIGHT, tzDate: tz, padding: [8, 24, 0, 0],
     cursor: { points: { size: 6 }, y: false },
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, Math.max(max || 0, spec.unit === "ms" ? 10 : 1) * 1.1] } },
@@ -35,7 +40,7 @@ function options(spec, width) {
       { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => value(spec.unit, tick)) },
     ],
     series: [
-      { value: local ? "{HH}:{mm}:{ss}" : "{HH}:{mm}:{ss} UTC", label: "at" },
+      { value: (/** @type {any} */ _, /** @type {number | null} */ at) => at === null || at === undefined ? "" : clock(tz(at), local), label: "" },
       ...spec.names.map((/** @type {string} */ name, /** @type {number} */ index) => ({
         label: name, stroke: colour(colours[index]), width: 1.5, points: { show: false },
         fill: index === 0 && spec.kind !== "lag" ? `${colour(colours[0])}22` : undefined,
