@@ -20,6 +20,7 @@ from penstock.api.entrance import check_entrance
 from penstock.api.messages import message_routes
 from penstock.api.server import listen, serve_on, url_of
 from penstock.client import Client
+from penstock.config.keys import masked
 from penstock.config.settings import Settings
 from penstock.delivery.mediation import Mediator
 from penstock.delivery.opening import LateSource, queues_of, sources_of
@@ -188,7 +189,7 @@ class RouterApp:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_on(app, sock, over))
             tasks.create_task(keep_telling(story, over))
-            emit(NodeStarted(node=0, name="router", store=""))
+            emit(NodeStarted(node=0, name="router", store=str(masked("store", self.url))))
             self.started(url_of(sock))
             await routing.router.run()
             over.set()

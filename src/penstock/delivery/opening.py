@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from penstock.brokers.options import with_files
 from penstock.domain.names import near
-from penstock.errors import InvalidSetting
+from penstock.errors import InvalidSetting, StoreUnavailable
 from penstock.ports.source import Incoming, OpenKind, Options, Source, SourceUnavailable, Supplies
 from penstock.scheduler.board import Board
 from penstock.sinks.open import EXTRAS
@@ -107,7 +107,10 @@ class LateSource:
                 given = await executor.run(lambda: with_files(options))
                 self._source = await found(given, self._supplies)
             except InvalidSetting as error:
-                raise SourceUnavailable(f'source "{self.name}": {error}') from error
+                raise SourceUnavailable(f"[sinks.{self.name}] {error}") from error
+            except StoreUnavailable as error:  # queues in a file of their own
+                why = f"[sinks.{self.name}] url: {error}: check the file and its folder"
+                raise SourceUnavailable(why) from error
         return self._source
 
 

@@ -22,14 +22,11 @@ import stomp
 
 from penstock.brokers import activemq
 from penstock.brokers.activemq import CONNECT_TIMEOUT, FAILED, Place, destination, hang_up, said
-from penstock.brokers.options import RECEIVING, VISIBILITY, known_only, number, text, visibility
-from penstock.ports.clock import Clock
+from penstock.brokers.options import RECEIVING, known_only
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
-from penstock.sources.shelf import Kept, Shelf, group_of, kept_of
-from penstock.sources.turns import Turns
+from penstock.sources.reading import Reading, reading
+from penstock.sources.shelf import Kept, group_of, kept_of
 
-PREFETCH: Final = 500
-DEAD: Final = "/dead"
 _GROUP: Final = "JMSXGroupID"
 
 
@@ -131,25 +128,14 @@ class Delivery:
 class ActiveMqSource:
     """Receives over one connection, opened anew when it broke. See the module."""
 
-    def __init__(
-        self,
-        place: Place,
-        *,
-        name: str,
-        turns: Turns,
-        clock: Clock,
-        visibility: timedelta = VISIBILITY,
-        prefetch: int = PREFETCH,
-        dead_queue: str | None = None,
-    ) -> None:
-        self.name = name
-        self.visibility = visibility
+    def __init__(self, place: Place, reading: Reading) -> None:
+        self.name = reading.name
+        self.visibility = reading.visibility
         self._place = place
-        self._turns = turns
-        self._clock = clock
-        self._prefetch = prefetch
-        self._dead_queue = dead_queue
-        self._shelf = Shelf(clock, visibility)
+        self._reading = reading
+        self._turns = reading.turns
+        self._clock = reading.clock
+        self._shelf = reading.shelf()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-activemq")
         self._numbers = count(1)
         self._connection: Any = None
@@ -191,7 +177,7 @@ class ActiveMqSource:
         for message in messages:
             kept = kept_of(message)
             if not kept.gone:
-                await self._move(kept, destination(self._dead_queue or f"{message.queue}{DEAD}"))
+                await self._move(kept, destination(self._reading.dead(message.queue)))
                 self._shelf.done([message])
 
     async def close(self) -> None:
@@ -250,7 +236,7 @@ class ActiveMqSource:
             "destination": destination(queue),
             "id": name,
             "ack": "client-individual",
-            "activemq.prefetchSize": str(self._prefetch),
+            "activemq.prefetchSize": str(self._reading.prefetch),
         }
         try:
             await self._say(session, [Frame("SUBSCRIBE", headers)])
@@ -348,12 +334,4 @@ def _delivery(kept: Kept) -> Delivery:
 async def open_activemq(options: Options, supplies: Supplies) -> ActiveMqSource:
     """Read the options; the first look connects."""
     known_only(options, *activemq.OPTIONS, "max_message", *RECEIVING)
-    return ActiveMqSource(
-        activemq.place_of(options),
-        name=supplies.name,
-        turns=Turns(supplies.queues, supplies.clock),
-        clock=supplies.clock,
-        visibility=visibility(options),
-        prefetch=number(options, "prefetch") or PREFETCH,
-        dead_queue=text(options, "dead_queue"),
-    )
+    return ActiveMqSource(activemq.place_of(options), reading(options, supplies))

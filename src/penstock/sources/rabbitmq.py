@@ -23,16 +23,13 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 from aiormq.exceptions import ChannelAccessRefused, ChannelLockedResource
 
 from penstock.brokers import rabbitmq
-from penstock.brokers.options import RECEIVING, VISIBILITY, known_only, number, text, visibility
+from penstock.brokers.options import RECEIVING, known_only
 from penstock.brokers.rabbitmq import CONNECT_TIMEOUT, LOST, Place, uncancelled
 from penstock.brokers.words import said
-from penstock.ports.clock import Clock
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
-from penstock.sources.shelf import Kept, Shelf, group_of
-from penstock.sources.turns import Turns
+from penstock.sources.reading import Reading, reading
+from penstock.sources.shelf import Kept, group_of
 
-PREFETCH: Final = 500
-DEAD: Final = "/dead"
 _DELIVERIES: Final = "x-delivery-count"  # of quorum queues: how often it was given out before
 
 
@@ -68,25 +65,14 @@ class Delivery:
 class RabbitMqSource:
     """Consumes queues over one connection, opened anew when it broke. See the module."""
 
-    def __init__(
-        self,
-        place: Place,
-        *,
-        name: str,
-        turns: Turns,
-        clock: Clock,
-        visibility: timedelta = VISIBILITY,
-        prefetch: int = PREFETCH,
-        dead_queue: str | None = None,
-    ) -> None:
-        self.name = name
-        self.visibility = visibility
+    def __init__(self, place: Place, reading: Reading) -> None:
+        self.name = reading.name
+        self.visibility = reading.visibility
         self._place = place
-        self._turns = turns
-        self._clock = clock
-        self._prefetch = prefetch
-        self._dead_queue = dead_queue
-        self._shelf = Shelf(clock, visibility)
+        self._reading = reading
+        self._turns = reading.turns
+        self._clock = reading.clock
+        self._shelf = reading.shelf()
         self._connection: AbstractConnection | None = None
         self._control: AbstractChannel | None = None
         self._consumers: dict[str, Consumer] = {}
@@ -127,7 +113,7 @@ class RabbitMqSource:
             kept = cast("Kept", message.handle)
             if kept.gone:
                 continue
-            queue = self._dead_queue or f"{message.queue}{DEAD}"
+            queue = self._reading.dead(message.queue)
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
                     with uncancelled():
@@ -196,7 +182,7 @@ class RabbitMqSource:
         channel = await self._channel()
         channel.close_callbacks.add(lambda *_: self._lose(channel))
         try:
-            await channel.set_qos(prefetch_count=self._prefetch)
+            await channel.set_qos(prefetch_count=self._reading.prefetch)
             consumed = await channel.get_queue(queue, ensure=False)
             tag = await consumed.consume(self._take(queue, channel))
         except (ChannelNotFoundEntity, ChannelAccessRefused, ChannelLockedResource) as error:
@@ -239,7 +225,7 @@ class RabbitMqSource:
 
     async def _publish(self, queue: str, delivery: AbstractIncomingMessage) -> None:
         assert self._control is not None  # noqa: S101 - for the type checker
-        if self._dead_queue is None:
+        if self._reading.dead_queue is None:
             await self._declare(queue)
         copy = aio_pika.Message(
             delivery.body,
@@ -278,12 +264,4 @@ def _wrong(queue: str, error: Exception) -> str:
 async def open_rabbitmq(options: Options, supplies: Supplies) -> RabbitMqSource:
     """Read the options; the first look connects."""
     known_only(options, *rabbitmq.OPTIONS, "exchange", "max_message", *RECEIVING)
-    return RabbitMqSource(
-        await rabbitmq.place_of(options, supplies.executor),
-        name=supplies.name,
-        turns=Turns(supplies.queues, supplies.clock),
-        clock=supplies.clock,
-        visibility=visibility(options),
-        prefetch=number(options, "prefetch") or PREFETCH,
-        dead_queue=text(options, "dead_queue"),
-    )
+    return RabbitMqSource(await rabbitmq.place_of(options, supplies.executor), reading(options, supplies))

@@ -21,17 +21,15 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from penstock.brokers import redis
-from penstock.brokers.options import RECEIVING, VISIBILITY, known_only, text, visibility
+from penstock.brokers.options import RECEIVING, known_only
 from penstock.brokers.redis import LOST, unreachable
 from penstock.brokers.words import said
-from penstock.ports.clock import Clock
 from penstock.ports.source import Incoming, Options, SourceUnavailable, Supplies
-from penstock.sources.shelf import Kept, Shelf, group_of
-from penstock.sources.turns import Turns
+from penstock.sources.reading import Reading, reading
+from penstock.sources.shelf import Kept, group_of
 
 GROUP: Final = "penstock"
 RETURNED: Final = "returned"  # the consumer that owns what a router gave back
-DEAD: Final = "/dead"
 MOST: Final = 10_000
 WAIT_S: Final = 0.5
 RECLAIM_S: Final = 1.0
@@ -45,25 +43,16 @@ _FIRST, _LAST = "-", "+"
 class RedisSource:
     """Reads streams. See the module."""
 
-    def __init__(
-        self,
-        pool: BlockingConnectionPool,
-        *,
-        name: str,
-        turns: Turns,
-        clock: Clock,
-        visibility: timedelta = VISIBILITY,
-        dead_queue: str | None = None,
-    ) -> None:
-        self.name = name
-        self.visibility = visibility
+    def __init__(self, pool: BlockingConnectionPool, reading: Reading) -> None:
+        self.name = reading.name
+        self.visibility = reading.visibility
         self.consumer = f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
         self._pool = pool
         self._redis: Any = Redis(connection_pool=pool)  # its types say bytes, str or int of everything
-        self._turns = turns
-        self._clock = clock
-        self._dead_queue = dead_queue
-        self._shelf = Shelf(clock, visibility)
+        self._reading = reading
+        self._turns = reading.turns
+        self._clock = reading.clock
+        self._shelf = reading.shelf()
         self._joined: set[str] = set()
         self._cursors: dict[str, str] = {}
         self._confirmed_at = self._reclaimed_at = float("-inf")
@@ -222,7 +211,7 @@ class RedisSource:
             for kept in several:
                 if bury:
                     body = kept.body.encode(errors="surrogateescape")
-                    steps.xadd(self._dead_queue or f"{kept.queue}{DEAD}", {"body": body, "of": _id(kept)})
+                    steps.xadd(self._reading.dead(kept.queue), {"body": body, "of": _id(kept)})
                 steps.xack(kept.queue, GROUP, _id(kept))
                 steps.xdel(kept.queue, _id(kept))
             await steps.execute()
@@ -280,11 +269,4 @@ def _wrong(stream: str, error: Exception) -> str:
 async def open_redis(options: Options, supplies: Supplies) -> RedisSource:
     """Make a pool of connections; the first look tells whether Redis answers."""
     known_only(options, *redis.OPTIONS, "maxlen", "max_message", *RECEIVING)
-    return RedisSource(
-        redis.make_pool(options),
-        name=supplies.name,
-        turns=Turns(supplies.queues, supplies.clock),
-        clock=supplies.clock,
-        visibility=visibility(options),
-        dead_queue=text(options, "dead_queue"),
-    )
+    return RedisSource(redis.make_pool(options), reading(options, supplies))
