@@ -1,6 +1,7 @@
 """Every screen in a real browser: it shows what there is, fits, and keeps nobody out."""
 
 import re
+from datetime import timedelta
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -227,6 +228,29 @@ def test_a_node_is_drained_and_goes_on(browser: Browser, seeded: Seeded) -> None
         row.locator("form:popover-open").get_by_role("button", name="Resume").click()
         expect(page.locator("#toast")).to_contain_text("Node 1 goes on.")
     assert seeded.client.store.draining(1) is None
+
+
+def test_what_can_be_taken_back_is_taken_back_from_the_toast(browser: Browser, seeded: Seeded) -> None:
+    store = seeded.client.store
+    job = seeded.client.enqueue("pay", {"amount": 7}, run_at=store.now() + timedelta(hours=1)).id
+    with tab(browser, seeded.url) as page:
+        for path, verb, done, undone in (
+            ("/lanes/orders", "Pause", "is paused", "goes on"),
+            ("/lanes/orders", "Disable", "is disabled", "is enabled"),
+            (f"/jobs/{job}", "Hold", "the job is held", "the job is pending"),
+        ):
+            opened(page, seeded, path)
+            page.get_by_role("button", name=verb, exact=True).first.click()
+            sheet = page.locator("form:popover-open")
+            if sheet.locator("[name=reason]").count():
+                sheet.locator("[name=reason]").fill("by mistake")
+            sheet.get_by_role("button", name=verb, exact=True).click()
+            expect(page.locator("#toast")).to_contain_text(done)
+            page.locator("#toast").get_by_role("button", name="Undo").click()
+            expect(page.locator("#toast")).to_contain_text(undone)
+            expect(page.locator("#toast").get_by_role("button", name="Undo")).to_have_count(0)
+    lane = store.lanes()["orders"]
+    assert (lane.paused, lane["enabled"], seeded.client.get(job).state.label) == (False, True, "pending")
 
 
 def test_a_key_is_shown_once_and_revoked(browser: Browser, seeded: Seeded) -> None:

@@ -1,15 +1,11 @@
 """What every screen shares: the client and its threads, the figures, the templates, and who is asking."""
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from jinja2 import Environment
 from litestar import Request, Response
-from litestar.datastructures import Cookie
 from litestar.response import Redirect
 
 from penstock import __version__
@@ -24,9 +20,9 @@ from penstock.observability.live import Live
 from penstock.ports.store import Store
 from penstock.ui.figures import Figures
 from penstock.ui.kept import Kept, Looking
+from penstock.ui.telling import NOTE, Told, back, read_note
 
 AnyRequest = Request[Any, Any, Any]
-NOTE: Final = "penstock_note"
 NAV: Final = (
     ("overview", "/", "Overview", "o"),
     ("lanes", "/lanes", "Lanes", "l"),
@@ -108,7 +104,7 @@ class Site:
                 "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
                 "node": self.live,
                 "version": __version__,
-                "note": _read(note),
+                "note": read_note(note),
                 "host": request.headers.get("host", ""),
                 "actor": who(request),
                 "csrf": csrf_of(request),
@@ -139,30 +135,12 @@ def may(request: AnyRequest, scope: Scope) -> bool:
     return found is not None and found.may(scope)
 
 
-def back(to: str, text: str, *, bad: bool = False) -> Redirect:
-    """Send the browser back to a page of ours, which says what happened."""
-    parts = urlsplit(to)
-    path = parts.path if parts.path.startswith("/") and not parts.path.startswith("//") else "/"
-    kept = urlsafe_b64encode(json.dumps({"text": text[:500], "bad": bad}).encode()).decode()
-    cookie = Cookie(key=NOTE, value=kept, max_age=30, httponly=True, samesite="strict", path="/")
-    return Redirect(f"{path}?{parts.query}" if parts.query else path, status_code=303, cookies=[cookie])
-
-
-def _read(note: str | None) -> dict[str, Any] | None:
-    """Return a note that a redirect left; whatever else is in the cookie is nothing."""
-    try:
-        found = json.loads(urlsafe_b64decode(note or ""))
-        return {"text": str(found["text"]), "bad": bool(found["bad"])}
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
 async def form(request: AnyRequest) -> dict[str, str]:
     """Return the fields of a form, the last one of each name, without the blanks around them."""
     return {name: str(value).strip() for name, value in (await request.form()).multi_items()}
 
 
-async def acted(site: Site, to: str, action: Callable[[], str]) -> Redirect:
+async def acted(site: Site, to: str, action: Callable[[], str | Told]) -> Redirect:
     """Carry something out and say what it did, or why it did not."""
     try:
         said = await site.desk.ask(action)

@@ -14,7 +14,8 @@ from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting, PenstockError
 from penstock.granting import grant_key, grant_login
 from penstock.ports.access import ApiKey
-from penstock.ui.site import AnyRequest, Site, acted, back, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import back
 
 HERE: Final = "/access"
 MOST: Final = 200

@@ -14,7 +14,8 @@ from penstock.domain.access import Scope
 from penstock.domain.operations import OPEN, STATES
 from penstock.errors import InvalidQuery, PenstockError
 from penstock.ports.operations import Operation
-from penstock.ui.site import AnyRequest, Site, acted, back, form
+from penstock.ui.site import AnyRequest, Site, acted, form
+from penstock.ui.telling import back
 
 PAGE: Final = 30
 MOST_IDS: Final = 100

@@ -12,6 +12,7 @@ from penstock.errors import InvalidJob
 from penstock.ports.insight import GroupPage
 from penstock.ui.screens.job import operated
 from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
 PAGE: Final = 50
@@ -27,13 +28,15 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         }
         return await site.page(request, "groups.html", lambda: _view(site, asked))
 
-    @post("/groups/act", opt=needs(Scope.OPERATE))
+    @post(["/groups/act", "/groups/resume"], opt=needs(Scope.OPERATE))
     async def act(request: AnyRequest) -> Redirect:
         fields, actor, client = await form(request), who(request), site.acting(request)
         to = fields.get("next") or "/groups"
 
-        def acting() -> str:
-            verb, lane, group = fields.get("verb", ""), fields.get("lane", ""), fields.get("group", "")
+        def acting() -> str | Told:
+            resume = request.url.path.endswith("/resume")
+            verb = "resume" if resume else fields.get("verb", "")
+            lane, group = fields.get("lane", ""), fields.get("group", "")
             if verb in ("pause", "resume"):
                 paused = verb == "pause"
                 reason = fields.get("reason", "")
@@ -42,7 +45,9 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 until = until_of(fields.get("until", ""), site.store.now()) if paused else None
                 site.store.pause_group(lane, group, paused=paused, actor=actor, reason=reason, until=until)
                 site.store.wake([lane])
-                return f'Group "{group}" {"is paused" if paused else "goes on"}.'
+                if not paused:
+                    return Told(f'Group "{group}" goes on.')
+                return Told(f'Group "{group}" is paused.', undo("groups", "resume", lane=lane, group=group))
             return operated(client, fields.get("job", ""), verb, fields)
 
         return await acted(site, to, acting)

@@ -25,6 +25,7 @@ from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound
 from penstock.explain import explain_standing
 from penstock.ui.site import AnyRequest, Site, acted, form, may
+from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import pretty
 from penstock.wire import encode, job_object, timeline_object
@@ -74,7 +75,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     return [one_job, edit_page, edit, act_on_job]
 
 
-def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) -> str:
+def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) -> str | Told:
     """Carry out a verb and say what it did."""
     reason = fields.get("reason", "")
     if not reason:
@@ -88,7 +89,8 @@ def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) 
     state = "gone" if done.state is None else done.state.label
     if done.effect is Effect.REQUESTED:
         return f"Asked whoever has the job to {words} it."
-    return f"Done: the job is {state}."
+    way = undo("jobs", job_id, "release") if verb == Verb.HOLD else None
+    return Told(f"Done: the job is {state}.", way)
 
 
 def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:

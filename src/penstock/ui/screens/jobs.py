@@ -21,7 +21,8 @@ from penstock.domain.states import JobState
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.site import AnyRequest, Site, acted, back, form, may
+from penstock.ui.site import AnyRequest, Site, acted, form, may
+from penstock.ui.telling import back
 from penstock.ui.times import until_of
 from penstock.wire import encode, job_object
 

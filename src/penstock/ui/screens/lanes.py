@@ -18,7 +18,8 @@ from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
-from penstock.ui.site import AnyRequest, Site, acted, back, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import span
 
@@ -62,19 +63,41 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
         return await site.page(request, "effect.html", lambda: _effect_view(site, name, rate))
 
-    @post("/lanes/{name:str}/{verb:str}", opt=OPERATE)
-    async def act_on_lane(request: AnyRequest) -> Redirect:
-        name, verb = request.path_params["name"], request.path_params["verb"]
+    return [lanes, new_lane, make_lane, one_lane, preview, *_acting_routes(site)]
+
+
+def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
+    @post(["/lanes/{name:str}/pause", "/lanes/{name:str}/resume"], opt=OPERATE)
+    async def pause(request: AnyRequest) -> Redirect:
+        name, paused = request.path_params["name"], request.url.path.endswith("/pause")
         fields, actor = await form(request), who(request)
         to = fields.get("next") or f"/lanes/{name}"
-        return await acted(site, to, lambda: _act(site, name, verb, fields, actor))
+        return await acted(site, to, lambda: _pause(site, name, fields, actor, paused=paused))
+
+    @post(["/lanes/{name:str}/disable", "/lanes/{name:str}/enable"], opt=ADMIN)
+    async def switch(request: AnyRequest) -> Redirect:
+        """A setting of the lane, so whoever turns it may change lanes, here as over the API."""
+        name, enabled = request.path_params["name"], request.url.path.endswith("/enable")
+        fields, actor = await form(request), who(request)
+        to = fields.get("next") or f"/lanes/{name}"
+        return await acted(site, to, lambda: _switch(site, name, actor, enabled=enabled))
+
+    @post("/lanes/{name:str}/test", opt=needs(Scope.ENQUEUE))
+    async def test(request: AnyRequest) -> Redirect:
+        name, client = request.path_params["name"], site.acting(request)
+
+        def act() -> str:
+            made = client.enqueue(name, {"test": True, "by": client.actor})
+            return f"Test job {made.id} is in the lane."
+
+        return await acted(site, f"/lanes/{name}", act)
 
     @post("/lanes/{name:str}/set", opt=ADMIN)
     async def change(request: AnyRequest) -> Redirect:
         name, fields, actor = request.path_params["name"], await form(request), who(request)
         return await acted(site, f"/lanes/{name}", lambda: _set(site, name, fields, actor))
 
-    return [lanes, new_lane, make_lane, one_lane, preview, act_on_lane, change]
+    return [pause, switch, test, change]
 
 
 def defaults() -> dict[str, Any]:
@@ -161,35 +184,37 @@ def _toml(found: Lane) -> str:
     return "\n".join(lines)
 
 
-def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> str:
-    store, reason = site.store, fields.get("reason", "")
-    found = store.lanes().get(name)
-    if found is None:
-        raise UnknownLane(name, near(name, store.lanes()))
-    match verb:
-        case "pause":
-            until = until_of(fields.get("until", ""), store.now())
-            store.pause_lane(name, paused=True, actor=actor, reason=reason, until=until)
-            said = "is paused" if until is None else f"is paused until {until:%H:%M:%S} UTC"
-        case "resume":
-            store.pause_lane(name, paused=False, actor=actor, reason=reason or "resumed")
-            said = "goes on"
-        case "disable" | "enable":
-            store.put_lane(lane(name, **{**found.settings, "enabled": verb == "enable"}), actor=actor)
-            said = "is enabled" if verb == "enable" else "is disabled: nothing is sent from it"
-        case "test":
-            made = site.client.enqueue(name, {"test": True, "by": actor})
-            return f"Test job {made.id} is in the lane."
-        case _:
-            raise InvalidSetting("action", f"{verb!r} is nothing that can be done to a lane")
+def _pause(site: Site, name: str, fields: Mapping[str, str], actor: str, *, paused: bool) -> Told:
+    store = site.store
+    _known(site, name)
+    until = until_of(fields.get("until", ""), store.now()) if paused else None
+    reason = fields.get("reason", "") or ("" if paused else "resumed")
+    store.pause_lane(name, paused=paused, actor=actor, reason=reason, until=until)
     store.wake([name])
-    return f'Lane "{name}" {said}.'
+    if not paused:
+        return Told(f'Lane "{name}" goes on.')
+    said = "is paused" if until is None else f"is paused until {until:%H:%M:%S} UTC"
+    return Told(f'Lane "{name}" {said}.', undo("lanes", name, "resume"))
+
+
+def _switch(site: Site, name: str, actor: str, *, enabled: bool) -> Told:
+    found = _known(site, name)
+    site.store.put_lane(lane(name, **{**found.settings, "enabled": enabled}), actor=actor)
+    site.store.wake([name])
+    if enabled:
+        return Told(f'Lane "{name}" is enabled.')
+    return Told(f'Lane "{name}" is disabled: nothing is sent from it.', undo("lanes", name, "enable"))
+
+
+def _known(site: Site, name: str) -> Lane:
+    lanes = site.store.lanes()
+    if name not in lanes:
+        raise UnknownLane(name, near(name, lanes))
+    return lanes[name]
 
 
 def _set(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
-    found = site.store.lanes().get(name)
-    if found is None:
-        raise UnknownLane(name, near(name, site.store.lanes()))
+    found = _known(site, name)
     if fields.get("version") != str(found.version):
         raise InvalidSetting("version", "somebody changed the lane meanwhile: look again, then change it")
     wanted = given({k: v for k, v in fields.items() if k in SETTINGS}, SETTINGS)

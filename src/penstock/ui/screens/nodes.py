@@ -13,6 +13,7 @@ from penstock.domain.access import Scope
 from penstock.domain.notes import read
 from penstock.errors import InvalidQuery, NotFound
 from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import Told, undo
 
 ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
@@ -31,7 +32,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         node, verb = node_of(request), request.path_params["verb"]
         fields, actor = await form(request), who(request)
 
-        def act() -> str:
+        def act() -> Told:
             if verb not in ("drain", "resume"):
                 raise NotFound("verb", verb)
             draining = verb == "drain"
@@ -39,7 +40,9 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 raise InvalidQuery("reason", "say why: it is kept in the audit")
             reason = fields.get("reason") or "resumed"
             site.store.drain_node(node, draining=draining, actor=actor, reason=reason)
-            return f"Node {node} {'claims nothing more' if draining else 'goes on'}."
+            if not draining:
+                return Told(f"Node {node} goes on.")
+            return Told(f"Node {node} claims nothing more.", undo("nodes", str(node), "resume"))
 
         return await acted(site, "/nodes", act)
 

@@ -11,6 +11,7 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.ui.audits import by_people, shown
 from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
 SUMS: Final = ("pending", "held", "dead", "sent_per_s", "failed_per_s")
@@ -33,14 +34,16 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         fields, actor = await form(request), who(request)
         paused = request.path_params["verb"] == "pause"
 
-        def act() -> str:
+        def act() -> Told:
             now = site.store.now()
             until = until_of(fields.get("until", ""), now) if paused else None
             site.store.pause_store(
                 paused=paused, actor=actor, reason=fields.get("reason", "") or "resumed", until=until
             )
             site.store.wake(())
-            return "Everything is paused." if paused else "Everything goes on."
+            if not paused:
+                return Told("Everything goes on.")
+            return Told("Everything is paused.", undo("store", "resume"))
 
         return await acted(site, fields.get("next", "/"), act)
 

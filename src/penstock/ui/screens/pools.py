@@ -16,6 +16,7 @@ from penstock.domain.targets import paused_name, target_of
 from penstock.errors import InvalidQuery, InvalidSetting, NotFound
 from penstock.ui.settings import given
 from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
 
@@ -99,7 +100,7 @@ def _view(site: Site) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> str:
+def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> Told:
     if verb not in ("pause", "resume"):
         raise NotFound("verb", verb)
     name, paused = paused_name(fields.get("target", "")), verb == "pause"
@@ -108,10 +109,12 @@ def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str)
     until = until_of(fields.get("until", ""), site.store.now()) if paused else None
     reason = fields.get("reason", "") or "resumed"
     site.store.pause_target(name, paused=paused, actor=actor, reason=reason, until=until)
-    return f"{name} {'is paused' if paused else 'goes on'}."
+    if not paused:
+        return Told(f"{name} goes on.")
+    return Told(f"{name} is paused.", undo("targets", "resume", target=name))
 
 
-def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> str:
+def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> Told:
     if name not in site.store.pools():
         raise NotFound("pool", name)
     paused = verb == "pause"
@@ -119,4 +122,6 @@ def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str
     reason = fields.get("reason", "") or "resumed"
     site.store.pause_pool(name, paused=paused, actor=actor, reason=reason, until=until)
     site.store.wake(())
-    return f'Pool "{name}" {"is paused" if paused else "goes on"}.'
+    if not paused:
+        return Told(f'Pool "{name}" goes on.')
+    return Told(f'Pool "{name}" is paused.', undo("pools", name, "resume"))

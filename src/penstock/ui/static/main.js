@@ -31,7 +31,9 @@ function refreshed() {
   selection();
 }
 
-setTimeout(() => document.querySelector(".toast:not(.bad)")?.remove(), 6000);
+// What can be taken back stays longer: somebody has to read it first.
+setTimeout(() => document.querySelector(".toast:not(.bad):not(:has(form))")?.remove(), 6000);
+setTimeout(() => document.querySelector(".toast:not(.bad)")?.remove(), 20000);
 refreshed();
 complete();
 keys();

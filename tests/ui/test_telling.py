@@ -1,0 +1,72 @@
+"""What a page tells after something was done, and the way back that it offers."""
+
+import json
+from base64 import urlsafe_b64encode
+
+import pytest
+
+from penstock.ui.telling import NOTE, Told, Undo, back, read_note, undo
+from tests.security.routes import routes_of
+from tests.ui.conftest import Seeded
+
+
+def cookie(told: str | Told) -> str:
+    [kept] = back("/lanes?show=all", told).cookies
+    assert kept.key == NOTE
+    assert kept.value is not None
+    return kept.value
+
+
+def made(note: object) -> str:
+    return urlsafe_b64encode(json.dumps(note).encode()).decode()
+
+
+def test_a_note_brings_its_undo_along() -> None:
+    told = Told("Paused.", undo("pools", "a/b", "resume", also="this"))
+    fields = {"also": "this", "next": "/lanes?show=all", "reason": "undone"}
+    assert read_note(cookie(told)) == {
+        "text": "Paused.", "bad": False, "undo": Undo("/pools/a%2Fb/resume", fields),
+    }  # fmt: skip
+    assert read_note(cookie("Done.")) == {"text": "Done.", "bad": False, "undo": None}
+
+
+@pytest.mark.parametrize(
+    "action", ["/lanes/x/delete", "//evil.example/resume", "https://x/resume", "resume", ""]
+)
+def test_an_undo_that_somebody_else_made_up_is_none(action: str) -> None:
+    note = read_note(made({"text": "Click me", "bad": False, "undo": [action, {}]}))
+    assert note is not None
+    assert note["undo"] is None
+
+
+@pytest.mark.parametrize("undo", [7, [], ["/a/resume", []], {"a": 1}])
+def test_a_note_that_is_none_says_nothing(undo: object) -> None:
+    assert read_note(made({"text": "x", "bad": False, "undo": undo})) is None
+    assert read_note("nonsense") is None
+    assert read_note(None) is None
+
+
+def test_a_note_fits_into_a_cookie_whatever_it_says() -> None:
+    told = Told("ü" * 2000, undo("groups", "resume", lane="a" * 63, group="ü" * 127))
+    assert len(cookie(told)) < 3900
+
+
+def test_what_a_page_does_needs_what_the_api_needs(seeded: Seeded) -> None:
+    needs = {(route.method, route.path): route.needs.scope for route in routes_of(seeded.http.node)}
+    same = {
+        ("POST", "/lanes/{name}/disable"): ("PUT", "/api/lanes/{name}"),
+        ("POST", "/lanes/{name}/enable"): ("PUT", "/api/lanes/{name}"),
+        ("POST", "/lanes/{name}/set"): ("PUT", "/api/lanes/{name}"),
+        ("POST", "/lanes/{name}/pause"): ("POST", "/api/lanes/{name}/pause"),
+        ("POST", "/lanes/{name}/test"): ("POST", "/api/jobs"),
+        ("POST", "/pools/set"): ("PUT", "/api/pools/{name}"),
+        ("POST", "/targets/{verb}"): ("POST", "/api/targets/pause"),
+        ("POST", "/nodes/{node}/{verb}"): ("POST", "/api/nodes/{node}/drain"),
+        ("POST", "/groups/act"): ("POST", "/api/groups/pause"),
+        ("POST", "/store/{verb}"): ("POST", "/api/pause"),
+        ("POST", "/access"): ("POST", "/api/access"),
+        ("POST", "/access/revoke"): ("DELETE", "/api/access/{name}"),
+        ("POST", "/access/users"): ("PUT", "/api/users/{name}"),
+        ("POST", "/jobs/{job_id}/{verb}"): ("POST", "/api/jobs/{job_id}/hold"),
+    }
+    assert {page: needs[page] for page in same} == {page: needs[api] for page, api in same.items()}
