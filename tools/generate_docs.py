@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from client_page import client_page
+from man_page import man_page
 
 from penstock.cli.main import main as main_command
 from penstock.config.keys import KEYS, LIVE_KEYS, Key
@@ -189,6 +190,13 @@ EXIT_CODES = [
     ("5", "done, but the answer could not be printed: stderr says what was done"),
     ("130", "interrupted"),
 ]
+VARIABLES = [
+    ("PENSTOCK_STORE", "the database, where --store does not say"),
+    ("PENSTOCK_URL", "a node's API, where --url does not say"),
+    ("PENSTOCK_API_KEY", "the key for that API"),
+    ("PENSTOCK_CONFIG", "the configuration file, else ./penstock.toml; every key of it is a variable, too"),
+    ("NO_COLOR", "no colours"),
+]
 
 
 def _help(name: str, parent: click.Context) -> list[str]:
@@ -205,7 +213,14 @@ def _help(name: str, parent: click.Context) -> list[str]:
     return lines
 
 
+def manual() -> str:
+    """Return penstock(1)."""
+    exits = [(code.strip("`"), meaning.replace("`", "")) for code, meaning in EXIT_CODES]
+    return man_page(main_command, exits, VARIABLES, width=WIDTH - 20)
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
+    "reference/penstock.1": manual,
     "reference/cli.md": cli_page,
     "reference/client.md": partial(client_page, NOTE),
     "reference/configuration.md": configuration_page,

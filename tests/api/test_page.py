@@ -191,3 +191,21 @@ def test_the_store_is_asked_once_however_many_look(on_faulty: Http, faulty: Faul
         on_faulty.get("/api/stats")
 
     assert 1 <= faulty.calls.count("scout") <= 2
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/lanes", "/api/openapi.json", "/health/live", "/metrics", "/api/events"]
+)
+def test_head_is_answered_as_get_without_a_body(http: Http, path: str) -> None:
+    http.node.start()
+    head = http.request("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+    if path == "/api/openapi.json":
+        get = http.get(path)
+        assert head.headers["content-length"] == get.headers["content-length"]
+        assert head.headers["content-type"] == get.headers["content-type"]
+
+
+def test_head_of_what_cannot_be_looked_at_says_so(http: Http) -> None:
+    assert http.request("HEAD", "/api/nowhere").status_code == 404
+    assert http.request("HEAD", "/api/outcomes").status_code == 405

@@ -1,5 +1,6 @@
 """Scripts for shells."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.servers import missing
 
 ASK = """
 eval "$(penstock completion bash)"
@@ -41,3 +43,21 @@ def test_bash_completes_commands_and_options(words: str, expected: set[str]) -> 
         [bash, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
     )
     assert set(done.stdout.split()) == expected, done.stderr
+
+
+def test_the_manual_page_can_be_formatted() -> None:
+    groff = shutil.which("groff")
+    if groff is None:
+        missing("there is no groff on this machine")
+    page = Path(__file__).parents[2] / "docs/reference/penstock.1"
+    done = subprocess.run(
+        [groff, "-man", "-Tutf8", "-ww", "-P-c", str(page)], capture_output=True, check=True
+    )
+    assert done.stderr == b""
+    assert "penstock targets pause [OPTIONS] URL" in done.stdout.decode()
+
+
+def test_the_document_of_the_api_is_printed_without_a_node(run: Run) -> None:
+    found = json.loads(run("openapi").stdout)
+    assert found["openapi"] == "3.1.0"
+    assert {"/api/jobs", "/api/dispatch/process", "/api/router/messages"} <= found["paths"].keys()

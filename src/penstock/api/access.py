@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from litestar import Litestar
-from litestar.enums import ScopeType
+from litestar.enums import HttpMethod, ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
 from penstock.api.problems import AGAIN_AFTER_S, MEDIA_TYPE, Problem
@@ -104,8 +104,11 @@ class Guarded:
             await _send(problem, send_with_headers)
             return
         held = Held(self._bodies)
+        receiving = held.receiving(receive)
+        if scope["method"] == "HEAD":  # as GET; the server sends no body for a request that began as HEAD
+            scope, receiving = {**scope, "method": HttpMethod.GET}, _hanging_up(receiving)
         try:
-            await self.app(scope, held.receiving(receive), send_with_headers)
+            await self.app(scope, receiving, send_with_headers)
         finally:
             held.done()
 
@@ -146,6 +149,21 @@ class Held:
     def done(self) -> None:
         """Give back what the request held."""
         self._bodies.bytes -= self._bytes
+
+
+def _hanging_up(receive: Receive) -> Receive:
+    """Return `receive` of somebody who goes once he has asked: a stream of events would never end."""
+    asked = False
+
+    async def once() -> Any:  # noqa: ANN401 - ASGI's own
+        nonlocal asked
+        if asked:
+            return {"type": "http.disconnect"}
+        message = await receive()
+        asked = not message.get("more_body", False)
+        return message
+
+    return once
 
 
 def _oversized(scope: HTTPScope) -> Problem | None:

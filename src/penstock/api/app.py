@@ -58,14 +58,39 @@ def make_app(
     asking; `hosts` are names beside the loopback ones that the node goes by; `pages` are handlers of the UI,
     `stats` the figures that it shares with `/api/stats`. `over` lets go of those who listen to events.
     """
-    desk = Desk(client, executor)
+    own = api_routes(
+        Desk(client, executor),
+        health=health,
+        metrics=metrics,
+        live=live,
+        clock=clock,
+        rng=rng,
+        stats=stats,
+        over=over,
+    )
+    routes = [*own, *pages]
+    return _served([*routes, openapi_route(routes, version=__version__)], callers=callers, hosts=hosts)
+
+
+def api_routes(
+    desk: Desk,
+    *,
+    health: Health,
+    metrics: CollectorRegistry,
+    live: Live,
+    clock: Clock,
+    rng: Random,
+    stats: Stats,
+    over: asyncio.Event | None = None,
+) -> list[HTTPRouteHandler]:
+    """Return what programs ask a node for; its document describes these routes, and those of its router."""
     readiness = Readiness(desk, health, clock.monotonic)
 
     @get("/api/stats", opt=needs(Scope.READ))
     async def get_stats() -> Response[bytes]:
         return json_answer(await desk.ask(stats))
 
-    routes = [
+    return [
         *job_routes(desk),
         *verb_routes(desk),
         *outcome_routes(desk, rng),
@@ -79,9 +104,7 @@ def make_app(
         *health_routes(desk, readiness, live=live, metrics=metrics),
         *access_routes(desk),
         get_stats,
-        *pages,
     ]
-    return _served([*routes, openapi_route(routes, version=__version__)], callers=callers, hosts=hosts)
 
 
 def make_router_app(

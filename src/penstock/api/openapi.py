@@ -287,10 +287,15 @@ def _responses(doc: Doc) -> dict[str, Any]:
 
 def openapi_route(handlers: Iterable[HTTPRouteHandler], *, version: str) -> HTTPRouteHandler:
     """Return the handler of the document, which is written once."""
+    return described(handlers, version=version)[0]
+
+
+def described(handlers: Iterable[HTTPRouteHandler], *, version: str) -> tuple[HTTPRouteHandler, str]:
+    """Return the handler of the document, and the document."""
 
     @get(PATH, opt=OPEN)
     async def openapi() -> Response[bytes]:
         return json_answer(text)
 
     text = encode(document([*handlers, openapi], version=version))
-    return openapi
+    return openapi, text

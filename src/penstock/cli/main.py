@@ -45,11 +45,12 @@ COMMANDS: Mapping[str, Entry] = {
     "lanes": Entry("penstock.cli.lanes:lanes", "Look at lanes, change, pause, and apply them from a file."),
     "listen": Entry("penstock.cli.listen:listen", "Receive what is sent to http targets, and show it."),
     "migrate": Entry("penstock.cli.migrate:migrate", "Create or upgrade the database schema."),
+    "nodes": Entry("penstock.cli.nodes:nodes", "Look at running nodes, and drain one."),
+    "openapi": Entry("penstock.cli.openapi:openapi", "Print the document of the API, for programs."),
     "operations": Entry(
         "penstock.cli.operations:operations", "Look at replays and other bulk operations, and stop them."
     ),
     "pause-all": Entry("penstock.cli.pause_all:pause_all", "Stop sending from every lane."),
-    "nodes": Entry("penstock.cli.nodes:nodes", "Look at running nodes, and drain one."),
     "pools": Entry("penstock.cli.pools:pools", "Look at pools (shared limits), change and pause them."),
     "replay": Entry("penstock.cli.operations:replay", "Send all dead letters that a filter finds again."),
     "resume-all": Entry("penstock.cli.pause_all:resume_all", "Let every lane go on."),
