@@ -465,6 +465,18 @@ def test_a_job_that_a_limit_put_back_names_the_limit() -> None:
     assert explain(facts(standing={"last": audit("return", None)})).gate is Gate.DUE
 
 
+def test_a_job_that_a_sink_did_not_take_says_why_also_while_a_node_has_it_again() -> None:
+    last = audit("return", 'sink billing: there is no queue "nowhere": create it', actor="node")
+    why = '(sink billing: there is no queue "nowhere": create it)'
+
+    waits = explain(facts(job(due_at=LATER), standing={"last": last}))
+    assert waits[1:3] == (Gate.SINK, f"was put back until 2026-03-01T13:00:00Z {why}")
+
+    claimed = job(S.CLAIMED, due_at=LATER, claimed_at=NOW)
+    text = explain(facts(claimed, standing={"last": last, "holder": "n1"})).text
+    assert text == f"is claimed by n1, which tries it again at 2026-03-01T13:00:00Z {why}"
+
+
 def test_a_job_may_name_a_pool_of_its_own() -> None:
     said = job().context
     assert said is not None

@@ -181,6 +181,11 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
             ),
         ),
         (
+            SinkFailed(sink="billing", error="no such queue", pause=2 * SECOND, lane="orders"),
+            "WARNING",
+            "orders: sink billing took nothing: no such queue; its jobs wait, next try in 2s",
+        ),
+        (
             SinkFailed(sink="billing", error="no such queue", pause=5 * SECOND),
             "WARNING",
             (

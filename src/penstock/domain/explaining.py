@@ -110,7 +110,9 @@ def _claimed(facts: Facts) -> Explanation:
         return found._replace(text=text)
     has = f"is claimed by {holder}{until_then(until)}"
     if live.due_at > now:
-        return found._replace(text=f"{has}, which sends it at {stamp(live.due_at)}", eta=live.due_at)
+        word = "sends it" if facts.put_back is None else "tries it again"
+        text = f"{has}, which {word} at {stamp(live.due_at)}{because(facts.put_back)}"
+        return found._replace(text=text, eta=live.due_at)
     said = facts.holder or Said()
     if standing.job.id in said.calls:
         since = max(filter(None, (said.calls[standing.job.id], live.claimed_at, live.due_at)))
@@ -205,20 +207,21 @@ def _due(facts: Facts) -> Explanation | None:
     due = job.live.due_at
     if due <= facts.now:
         return None
-    reason = facts.put_back
+    reason, gate = facts.put_back, Gate.DUE
     if reason is not None:
+        gate = Gate.SINK if reason.startswith("sink ") else Gate.DUE
         text = f"was put back until {stamp(due)}{because(reason)}"
-        for name, gate in facts.limits.items():
+        for name, limit in facts.limits.items():
             if reason == f"limit of {name}":
                 text = f"{_limit(name)} lets no more jobs go for now: it is tried again at {stamp(due)}"
-                return Explanation(job.state, gate, text, until=due, eta=due)
+                return Explanation(job.state, limit, text, until=due, eta=due)
         if facts.target is not None and facts.target.name in reason and (shut := _breaker(facts)):
             return shut
     elif tried is not None and tried.due_at == due:
         text = f"waits for its next attempt at {stamp(due)}{why(tried.outcome, tried.error)}"
     else:
         text = f"is due at {stamp(due)}"
-    return Explanation(job.state, Gate.DUE, text, until=due, eta=due)
+    return Explanation(job.state, gate, text, until=due, eta=due)
 
 
 def _breaker(facts: Facts) -> Explanation | None:

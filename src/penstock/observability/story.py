@@ -228,6 +228,8 @@ def _news(event: Event) -> str:
         case StoreFailed(part=part, error=error, failures=failures):
             times = "" if failures == 1 else f" {failures} times in a row"
             return f"the store failed {part}{times}: {error}; jobs wait, none is lost, it is tried again"
+        case SinkFailed(lane=str(lane), sink=sink, error=error, pause=pause):
+            return f"{lane}: sink {sink} took nothing: {error}; its jobs wait, next try in {_time(pause)}"
         case SinkFailed(sink=sink, error=error, pause=pause):
             return (
                 f"sink {sink} cannot be opened: {error}; its lanes wait, next try in {_time(pause)}."

@@ -139,11 +139,12 @@ class LaneFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFailed(Event):
-    """A sink could not be opened; its lanes wait."""
+    """A sink could not be opened, and its lanes wait; or it is open and took nothing of this lane."""
 
     sink: str
     error: str
     pause: timedelta
+    lane: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

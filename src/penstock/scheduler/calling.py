@@ -36,7 +36,8 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
     except TimeoutError:
         return [Unknown(f"no answer within {limit:g} s")] * len(batch)
     except SinkUnavailable as error:
-        deck.ground.emit(SinkFailed(sink=plan.sink, error=str(error), pause=SINK_PAUSE))
+        failed = SinkFailed(sink=plan.sink, error=str(error), pause=SINK_PAUSE, lane=plan.name)
+        deck.ground.emit(failed)
         return [NotCalled(f"sink {plan.sink}: {error}")] * len(batch)
     except asyncio.CancelledError:
         task = asyncio.current_task()
