@@ -147,8 +147,10 @@ def first_bytes(big: Big) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
         node = stack.enter_context(serving(folder, big.url, "--lanes", LANE))
         connection = http.client.HTTPConnection(urlsplit(node.url).netloc, timeout=30)
+        before = node.cpu(), big.where.cpu(big.url)
         for path in big.paths:
             took[path] = [first_byte(connection, path) for _ in range(LOOKS)]
+        spent = (node.cpu() - before[0], big.where.cpu(big.url) - before[1])
     medians = {path: statistics.median(times) for path, times in took.items()}
     slowest = max(medians, key=lambda path: medians[path])
     single = max(took, key=lambda path: max(took[path]))
@@ -160,6 +162,8 @@ def first_bytes(big: Big) -> None:
         f"< {FIRST_BYTE_MS} ms",
         ok=medians[slowest] < FIRST_BYTE_MS,
     )
+    node_ms, server_ms = (1000 * cpu / LOOKS / len(big.paths) for cpu in spent)
+    record.note(f"{big.name}: CPU of node and database per page, mean", f"{node_ms:.1f}, {server_ms:.1f} ms")
 
 
 def beside_dispatch(big: Big) -> None:

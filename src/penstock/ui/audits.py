@@ -1,6 +1,7 @@
 """Audit rows as a person reads them: what changed, from what, to what."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ from penstock.domain.pools import POOL_SETTINGS
 from penstock.ports.store import Store
 
 MOST: Final = 8
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")
 LONGEST: Final = 120
 DULL: Final = frozenset(
     {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
@@ -75,4 +77,6 @@ def _text(value: object) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value)
+    if TIME.match(text):
+        text = f"{text[:10]} {text[11:19]} UTC"
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
