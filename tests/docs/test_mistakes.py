@@ -71,7 +71,12 @@ def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         ("jobs list --store penstock.db", 2, "write sqlite:///penstock.db or postgresql://"),
         ("jobs list --store sqlite://penstock.db", 2, "with three slashes"),
         ("jobs list --store sqlite:///elsewhere.db", 4, "run penstock migrate"),
-        ("jobs list --store postgresql://me@127.0.0.1:1/db", 4, "connection"),
+        ("jobs list --store postgresql://me@127.0.0.1:1/db", 4, "Start the server, or name another store"),
+        (
+            "serve --store postgresql://me@127.0.0.1:1/db --port 0",
+            4,
+            "Start the server, or name another store",
+        ),
         ("jobs list --store mysql://root@localhost/db", 2, '"mysql:" is no store'),
         ("jobs list --config nowhere.toml", 2, "nowhere.toml"),
         ("serve --store sqlite:///elsewhere.db --port 0", 4, "run penstock migrate"),

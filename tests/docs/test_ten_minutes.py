@@ -4,6 +4,7 @@ What is run is what the page prints; only ports, ids and the database differ. Ti
 machine may be busy. `pytest -s` shows them.
 """
 
+import html
 import json
 import os
 import re
@@ -84,6 +85,14 @@ class Newcomer:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
             return str(answer.read().decode())
 
+    def presses(self, button: str, action: str) -> None:
+        """Press a button of the dashboard that opens nothing else."""
+        assert button in self.get(action.rpartition("/")[0])
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{action}", data=b"")
+        request.add_header("Content-Type", "application/x-www-form-urlencoded")
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
+            assert answer.status == 200
+
     def job(self, job_id: str) -> dict[str, Any]:
         return dict(json.loads(self.get(f"/api/jobs/{job_id}")))
 
@@ -149,16 +158,27 @@ def start_and_look(newcomer: Newcomer) -> None:
         "jobs",
         "top",
     ]
-    assert "<html" in newcomer.get("/")
+    page = newcomer.sees("figures that move", lambda: moving(newcomer.get("/")))
+    assert "Pause everything" in page
     newcomer.sees("orders that went", lambda: newcomer.lane("orders").get("succeeded"))
     failing = re.compile(r'^penstock_attempts_total\{lane="sms",outcome="retry"\}', re.MULTILINE)
     newcomer.sees("a lane that fails on purpose", lambda: failing.search(newcomer.get("/metrics")))
     assert "orders" in newcomer.types("penstock top --once").stdout
 
 
+def moving(page: str) -> str | None:
+    """Return a page whose chart of what was sent is not flat."""
+    [chart] = re.findall(r'id="throughput" data-plot="([^"]*)"', page) or ["{}"]
+    columns = json.loads(html.unescape(chart)).get("columns", [])
+    return page if any(columns[1:2] and columns[1]) else None
+
+
 def unstick(newcomer: Newcomer) -> None:
     newcomer.sees("a blocked group", lambda: json.loads(newcomer.get("/api/stats"))["blocked"])
     blocker = newcomer.types("penstock groups blocked").stdout.split()[-1]
+    shown = newcomer.get("/groups?lane=orders&group=acme")
+    assert all(word in shown for word in ("Resolve…", blocker, 'value="skip"', 'value="retry"'))
+    assert "It is dead" in newcomer.get(f"/jobs/{blocker}")
     waiting = newcomer.types('penstock jobs list "lane:orders group:acme" --due --limit 1').stdout.split()[0]
     why = newcomer.types("penstock jobs explain ID", ID=waiting).stdout
     assert blocker in why
@@ -174,6 +194,9 @@ def own_job(newcomer: Newcomer) -> None:
     done = newcomer.types("""penstock enqueue hello '{"n": 1}' --at +3s --wait""")
 
     assert "succeeded, sent " in done.stderr
+    page = re.search(r"http://127\.0\.0\.1:(\d+)(/jobs/\w+)", done.stderr)
+    assert page is not None
+    assert (page[1], "succeeded" in newcomer.get(page[2])) == (str(newcomer.port), True)
     assert " ms after it was due" in done.stderr
     assert done.stdout.strip() in newcomer.terminals[0].said  # the lane prints
 
@@ -200,6 +223,8 @@ def own_endpoint(newcomer: Newcomer) -> None:
     line = newcomer.sees("the request", lambda: listener.said.splitlines()[1:])[0]
     assert "customer-7" in line
     assert "bad signature" not in line
+    newcomer.presses("Send a test job", "/lanes/shop/test")
+    newcomer.sees("the test job", lambda: listener.said.splitlines()[2:])
 
 
 def own_rate(newcomer: Newcomer) -> None:

@@ -10,7 +10,7 @@ import click
 
 from penstock.cli.bulk import INTERRUPTED, Stream
 from penstock.cli.errors import printing
-from penstock.cli.options import json_option, note, with_client
+from penstock.cli.options import json_option, note, page_of, with_client
 from penstock.cli.order import advice, lost
 from penstock.cli.render import print_json
 from penstock.cli.times import HELP, METAVAR, time_option
@@ -183,4 +183,5 @@ def _ended(job: Job) -> str:
     why = [text for text in (job.live.reason, job.error) if text]
     sent, due = job.live.sent_at or job.live.claimed_at, job.live.due_at
     late = f", sent {max(0, (sent - due) // timedelta(milliseconds=1))} ms after it was due" if sent else ""
-    return ": ".join([f"{job.state.label}{late}", *why]) + f"\nSee: penstock jobs timeline {job.id}"
+    told = ": ".join([f"{job.state.label}{late}", *why])
+    return f"{told}\nSee: penstock jobs timeline {job.id}, or {page_of(job.id)}"

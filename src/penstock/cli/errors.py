@@ -28,6 +28,7 @@ from penstock.errors import (
     UnknownLane,
 )
 
+NO_SERVER: Final = "\nStart the server, or name another store with --store or PENSTOCK_STORE."
 UNPRINTED: Final = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 
@@ -91,7 +92,7 @@ def reported() -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise Unreachable(str(error)) from error
+        raise Unreachable(f"{error}{NO_SERVER if 'connection failed' in str(error) else ''}") from error
     except LaneFull as error:
         raise Refused(str(error)) from error
     except (InvalidConfig, InvalidCursor, InvalidJob, InvalidQuery, InvalidSetting) as error:

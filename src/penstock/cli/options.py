@@ -20,6 +20,7 @@ from penstock.config.settings import load
 from penstock.errors import InvalidConfig, InvalidSetting
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - not bound to, only read
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
@@ -114,6 +115,17 @@ def opened(url: str) -> Iterator[Client]:
     """Open a store that must be there, with the tables of this version."""
     with Client(url, actor=actor(), api_key=os.environ.get("PENSTOCK_API_KEY")) as client:
         yield client
+
+
+def page_of(job: str) -> str:
+    """Return where the dashboard shows a job, if a node runs as it is configured here."""
+    given = click.get_current_context().params
+    base = given.get("api")
+    if base is None:
+        settings = load(given.get("config"), os.environ)
+        host = str(settings["host"])
+        base = f"http://{'127.0.0.1' if host in EVERYWHERE else host}:{settings['port']}"
+    return f"{base}/jobs/{job}"
 
 
 def confirmed(question: str, *, yes: bool) -> None:
