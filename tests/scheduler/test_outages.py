@@ -1,14 +1,19 @@
 """A part of the node that says that the store fails it says when that is over: the node is ready again."""
 
+import asyncio
 from datetime import timedelta
+from random import Random
 
 import pytest
 
 from penstock.client import Client
 from penstock.errors import StoreUnavailable
 from penstock.observability.health import Health
-from penstock.ports.events import LeaseLost, StoreBack, StoreFailed
-from penstock.scheduler.service import LONGEST_BACKOFF, backoff
+from penstock.ports.events import Event, LeaseLost, StoreBack, StoreFailed, StoreGivenUp
+from penstock.ports.executor import ThreadExecutor
+from penstock.scheduler.ground import Ground
+from penstock.scheduler.holding import Holdings, heartbeat
+from penstock.scheduler.service import LONGEST_BACKOFF, backoff, run_service
 from tests.faulty import Faulty
 from tests.scheduler.engine import Engine
 
@@ -98,3 +103,55 @@ def test_what_is_done_rarely_is_not_waited_for_that_long_after_a_failure() -> No
     assert backoff(timedelta(seconds=60), 1) == LONGEST_BACKOFF
     assert backoff(timedelta(seconds=1), 1) == timedelta(seconds=1)
     assert backoff(timedelta(seconds=1), 20) == LONGEST_BACKOFF
+
+
+def ground(engine: Engine, heard: asyncio.Queue[Event]) -> Ground:
+    loop = asyncio.get_running_loop()
+
+    def emit(event: Event) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, event)
+
+    return Ground(engine.store, ThreadExecutor(1), engine.clock, Random(7), emit)  # noqa: S311 - spreads waits
+
+
+async def test_a_service_that_skips_its_call_does_not_say_that_the_store_answers(
+    engine: Engine, faulty: Faulty
+) -> None:
+    faulty.errors["leader"] = StoreUnavailable("leader")
+    heard: asyncio.Queue[Event] = asyncio.Queue()
+    stop, base, skips = asyncio.Event(), ground(engine, heard), False
+
+    async def tick() -> bool | None:
+        if skips:
+            return None
+        await base.call(base.store.leader)
+        return False
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        every = timedelta(milliseconds=1)
+        tasks.create_task(run_service("chore", tick, every=every, ground=base, stop=stop))
+        assert isinstance(await heard.get(), StoreFailed)
+        skips = True
+        while isinstance(event := await heard.get(), StoreFailed):
+            continue
+        stop.set()
+
+    assert event == StoreGivenUp(part="chore")
+
+
+async def test_a_heartbeat_with_nothing_to_renew_says_that_the_store_answers_when_it_does(
+    engine: Engine, faulty: Faulty
+) -> None:
+    faulty.errors["beat"] = StoreUnavailable("beat")
+    heard: asyncio.Queue[Event] = asyncio.Queue()
+    node = engine.store.register_node("n")
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        beats = tasks.create_task(heartbeat(Holdings(), node, ground(engine, heard)))
+        told = [await heard.get() for _ in range(3)]
+        assert {type(event) for event in told} == {StoreFailed}
+        del faulty.errors["beat"]
+        while isinstance(event := await heard.get(), StoreFailed):
+            continue
+        beats.cancel()
+
+    assert isinstance(event, StoreBack)

@@ -122,7 +122,7 @@ class StoreBack(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreGivenUp(Event):
-    """A part no longer makes the call that the store failed: what it was for is left to recovery."""
+    """A part no longer makes the call that the store failed: somebody else does it, or nobody has to."""
 
     part: str
 

@@ -79,8 +79,9 @@ class Breakers:
             case _:
                 tally.failed, tally.ok = tally.failed + 1, 0
 
-    async def tell(self) -> bool:
-        """Tell the store what is worth knowing: failures, slow-downs, and the end of either."""
+    async def tell(self) -> bool | None:
+        """Tell the store what is worth knowing: failures, slow-downs, their end; None = nothing."""
+        told: bool | None = None
         for target, tally in list(self._tallies.items()):
             del self._tallies[target]
             if not tally.failed and not tally.slow and target not in self.board.targets:
@@ -95,8 +96,9 @@ class Breakers:
                 open_for=self.open_for,
                 slow_for=tally.slow,
             )
+            told = False
             self._changed(target, before, known, tally.slow)
-        return False
+        return told
 
     def _changed(self, target: str, before: Target | None, known: Target, slow: timedelta) -> None:
         known = known._replace(pause=before.pause if before else None)

@@ -80,6 +80,7 @@ class LaneCycle:
             self._deck.limits.unwatch(self._wake)
 
     async def _guarded_pass(self) -> bool:
+        before = self._claimed_at
         try:
             busy = await self.one_pass()
         except StoreUnavailable as error:
@@ -95,7 +96,10 @@ class LaneCycle:
             await asyncio.sleep(pause.total_seconds())
             return True
         self._failures = 0
-        self._deck.outages.worked(self._part)
+        if self._claimed_at != before:
+            self._deck.outages.worked(self._part)
+        else:  # it asked the store for nothing: that is no sign that it answers
+            self._deck.outages.gave_up(self._part)
         return busy
 
     async def one_pass(self) -> bool:

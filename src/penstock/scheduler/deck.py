@@ -50,9 +50,10 @@ class Deck:
     def __post_init__(self) -> None:
         self.outages = Outages(self.ground)
 
-    async def write_ticks(self) -> bool:
-        """Keep the figures of the passes since the last time, with one statement."""
+    async def write_ticks(self) -> bool | None:
+        """Keep the figures of the passes since the last time, with one statement; None = there were none."""
         ticks, self.ticks = self.ticks, []
-        if ticks:
-            await self.ground.call(self.ground.store.record_ticks, ticks[-MOST_TICKS:])
+        if not ticks:
+            return None
+        await self.ground.call(self.ground.store.record_ticks, ticks[-MOST_TICKS:])
         return False

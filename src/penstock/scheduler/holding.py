@@ -7,6 +7,7 @@ the store no longer knows as ours is not trusted from that moment on.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -90,15 +91,16 @@ async def heartbeat(holdings: Holdings, node: int, ground: Ground) -> None:
     while True:
         try:
             await holdings.renew(ground)
-            if ground.monotonic() - last_beat >= BEAT_EVERY.total_seconds():
-                last_beat = ground.monotonic()
-                await ground.call(ground.store.beat, node, holdings.note)
+            started = ground.monotonic()
+            # After a failure it asks in any case: else it would not learn whether that is over.
+            if failures or started - last_beat >= BEAT_EVERY.total_seconds():
+                with suppress(NotFound):  # our row was cleaned away while we slept: leases are what counts
+                    await ground.call(ground.store.beat, node, holdings.note)
+                last_beat = started
         except StoreUnavailable as error:
             since = since if failures else ground.monotonic()
             failures += 1
             ground.emit(StoreFailed(part="heartbeat", error=str(error), failures=failures))
-        except NotFound:  # our row was cleaned away while we slept: leases are what counts
-            last_beat = ground.monotonic()
         else:
             if failures:
                 ground.emit(StoreBack(part="heartbeat", after=ground.monotonic() - since))

@@ -210,14 +210,15 @@ class Node:
             }
         )
 
-    async def _tell(self) -> bool:
+    async def _tell(self) -> bool | None:
         """Leave the note in the store as soon as it says something else; the heartbeat repeats it."""
         note = self.deck.holdings.note = self._note()
         said = gist(note)
-        if said != self._said:
-            self._said = said
-            with suppress(NotFound):  # our row was cleaned away while we slept
-                await self.ground.call(self.ground.store.beat, self.deck.node, note)
+        if said == self._said:
+            return None
+        with suppress(NotFound):  # our row was cleaned away while we slept
+            await self.ground.call(self.ground.store.beat, self.deck.node, note)
+        self._said = said
         return False
 
     # -- running
@@ -248,23 +249,23 @@ class Node:
         if lane in self._cycles and self.deck.time.known:
             self._cycles[lane].poke(self.deck.time.now(self.ground.monotonic()))
 
-    async def _recover(self) -> bool:
+    async def _recover(self) -> bool | None:
         return await self._as_leader(Recovery(self.deck).tick)
 
-    async def _expire(self) -> bool:
+    async def _expire(self) -> bool | None:
         return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).expire)
 
-    async def _housekeep(self) -> bool:
+    async def _housekeep(self) -> bool | None:
         return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).round)
 
-    async def _operate(self) -> bool:
+    async def _operate(self) -> bool | None:
         return await self._as_leader(operations.Operating(self.ground).tick)
 
-    async def _as_leader(self, chore: Callable[[Term], Awaitable[bool | None]]) -> bool:
-        """Do a chore if this node leads; a term that ended meanwhile is no error."""
+    async def _as_leader(self, chore: Callable[[Term], Awaitable[bool | None]]) -> bool | None:
+        """Do a chore if this node leads, else None; a term that ended meanwhile is no error."""
         term = self.leader.term
         if term is None:
-            return False
+            return None
         try:
             return bool(await chore(term))
         except TermOver:

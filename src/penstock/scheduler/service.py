@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import StoreBack, StoreFailed
+from penstock.ports.events import StoreBack, StoreFailed, StoreGivenUp
 from penstock.scheduler.ground import Ground, wait_for
 
 FIRST_BACKOFF: Final = timedelta(milliseconds=100)
 LONGEST_BACKOFF: Final = timedelta(seconds=5)
-Tick = Callable[[], Awaitable[bool]]
+Tick = Callable[[], Awaitable[bool | None]]
 
 
 async def run_service(
@@ -26,12 +26,14 @@ async def run_service(
     """Call `tick` until `stop` is set: again at once while it says there is more, else every `every`.
 
     A store that is away is waited for, longer each time; any other error ends the service, loudly.
+    A tick that returns None had nothing to ask of the store: after a failure that is no sign that it answers
+    again, but nobody waits for the call that failed any more.
     """
     failures, since = 0, 0.0
     if not start_at_once:
         await wait_for(stop, ground.spread(every))
     while not stop.is_set():
-        busy = False
+        busy: bool | None = False
         try:
             busy = await tick()
         except StoreUnavailable as error:
@@ -39,7 +41,9 @@ async def run_service(
             failures += 1
             ground.emit(StoreFailed(part=part, error=str(error), failures=failures))
         else:
-            if failures:
+            if failures and busy is None:
+                ground.emit(StoreGivenUp(part=part))
+            elif failures:
                 ground.emit(StoreBack(part=part, after=ground.monotonic() - since))
             failures = 0
         if not busy:
