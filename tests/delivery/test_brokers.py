@@ -15,6 +15,7 @@ from penstock.ports.executor import ThreadExecutor
 from penstock.stores.connect import connect
 from penstock.testing.receiver import Answer, Request, receiver
 from penstock.wire import timeline_object
+from tests.brokers import Redis
 from tests.chaos.processes import eventually
 from tests.delivery.bench import Bench, ended
 from tests.sinks.network import Network
@@ -141,3 +142,26 @@ async def eventually_empty(line: Line) -> bool:
         while not await line.is_empty():  # noqa: ASYNC110 - nobody rings
             await asyncio.sleep(0.1)
     return True
+
+
+async def test_a_broker_that_is_down_when_everything_starts_is_waited_for(
+    tmp_path: Path, executor: ThreadExecutor, redis_server: Redis
+) -> None:
+    """The node and the router run, each job says what it waits for, and nobody has to restart anything."""
+    server, url = Redis(), f"sqlite:///{tmp_path}/penstock.db"
+    (tmp_path / "penstock.toml").write_text(f'[sinks.own]\nkind = "redis"\nurl = "{server.url}"\n')
+    try:
+        with closing(connect(url)) as store:
+            store.migrate()
+            bench = Bench(url, Client(store), tmp_path)
+            async with receiver() as hook, ended(bench):
+                bench.lane(target=hook.url)
+                _, node = await bench.start("serve")
+                await bench.start_router(node)
+                ids = bench.enqueue({"payload": 1, "group": "g"})
+                waits = 'sink "own" cannot be opened: Redis cannot be reached: Connection refused: check url'
+                await eventually("a reason", lambda: waits in bench.client.explain(ids[0]).text)
+                await executor.run(server.start)
+                await bench.until(ids, "succeeded")
+    finally:
+        server.close()
