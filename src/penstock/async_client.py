@@ -133,11 +133,10 @@ class AsyncClient:
     counts = awaited(Client.counts)
     lane = awaited(Client.lane)
 
-    async def wait(self, id: str, timeout: timedelta | None = None) -> Job:  # noqa: A002, ASYNC109 - as Client
+    async def wait(self, id: str, timeout: timedelta | float | None = None) -> Job:  # noqa: A002, ASYNC109 - as Client
         """Return the job once it has ended, or as it is when the time is up; no thread waits for it."""
-        check_timeout(timeout)
-        job = await self.get(id)
-        for pause in looks(self._clock, timeout):
+        time, job = check_timeout(timeout), await self.get(id)
+        for pause in looks(self._clock, time):
             if job.state in TERMINAL:
                 break
             await asyncio.sleep(pause)

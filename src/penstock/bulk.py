@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from penstock.domain.arguments import check_key
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.intake import new_job
 from penstock.domain.operations import MOST_RATE, STATES, NewOperation, query_of
@@ -78,6 +79,8 @@ def new_operation(
             f"an edit says what changes: {', '.join(CHANGES)}" if not change else "only an edit changes jobs"
         )
         raise InvalidQuery("change", what)
+    if key is not None:
+        check_key(key)
     text = None if not change else _change(change)
     return NewOperation(
         verb=verb, filter=line, actor=actor, reason=reason, rate=rate, force=force, key=key, change=text

@@ -68,7 +68,7 @@ class Client:
     ) -> None:
         self._clock = clock or SystemClock()
         self._actor = arguments.check_actor(actor)
-        self.store: Store = _opened(store, self._clock, api_key) if isinstance(store, str | None) else store
+        self.store: Store = _opened(store, self._clock, api_key)
         self.dialect = dialect_of(store) if isinstance(store, str) else None
         self._notify = notify
         self._admission = Admission(self.store, self._clock.monotonic)
@@ -210,11 +210,10 @@ class Client:
         """Return a lane as it was at most a second ago, or raise UnknownLane."""
         return self._admission.lane(name)
 
-    def wait(self, id: str, timeout: timedelta | None = None) -> Job:  # noqa: A002
-        """Return the job once it has ended, or as it is when the time is up."""
-        arguments.check_timeout(timeout)
-        job = self.get(id)
-        for pause in looks(self._clock, timeout):
+    def wait(self, id: str, timeout: timedelta | float | None = None) -> Job:  # noqa: A002
+        """Return the job once it has ended, or as it is when the time (a timedelta, or seconds) is up."""
+        time, job = arguments.check_timeout(timeout), self.get(id)
+        for pause in looks(self._clock, time):
             if job.state in TERMINAL:
                 break
             if self._closed.wait(pause):
@@ -383,11 +382,13 @@ def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:
         pause = min(pause * 2, LONGEST_LOOK_S)
 
 
-def _opened(url: str | None, clock: Clock, key: str | None) -> Store:
-    if not url:
+def _opened(given: str | Store | None, clock: Clock, key: str | None) -> Store:
+    if given and not isinstance(given, str) and hasattr(given, "check_schema"):
+        return given
+    if not given or not isinstance(given, str):
         raise InvalidSetting("store", "give the database: sqlite:///penstock.db or postgresql://user@host/db")
-    reach(url)
-    store = open_store(url, clock=clock.now, key=key)
+    reach(given)
+    store = open_store(given, clock=clock.now, key=key)
     try:
         store.check_schema()
     except BaseException:

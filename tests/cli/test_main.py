@@ -4,12 +4,14 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from penstock.app import missing
-from penstock.cli.main import COMMANDS, main
+from penstock.cli.main import COMMANDS, Entry, LazyGroup, main
 from tests.cli.conftest import Run
 
 # What the interpreter loads for `penstock --help` beyond a bare start; drivers and servers must not be there.
@@ -122,3 +124,62 @@ def test_help_imports_no_sub_command() -> None:
 def test_lanes_to_be_served_that_are_not_there_are_named() -> None:
     assert missing(("*", "orders"), ["orders"]) == []
     assert missing(("order",), ["orders"]) == ['unknown lane "order"; did you mean orders?']
+
+
+INTERRUPTED_WHILE_LOADING = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class CtrlC(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+from penstock.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_LOADING], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:  # noqa: FBT001
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def run() -> None:
+        if asked:
+            monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
+            click.confirm("Really?", abort=True)
+        interrupted()
+
+    monkeypatch.setitem(sys.modules, "penstock_example", ModuleType("penstock_example"))
+    sys.modules["penstock_example"].run = click.command()(run)  # type: ignore[attr-defined]
+    example = LazyGroup(entries={"run": Entry("penstock_example:run", "")}, help="")
+
+    result = CliRunner().invoke(example, ["run"])
+
+    assert result.exit_code == 130
+    assert "interrupted" in result.output
+    assert "Aborted" not in result.output
+
+
+def test_closed_stdin_is_told(ready: Run) -> None:
+    ready("lanes", "list")
+    commands = [["enqueue", "hello", "-"], ["lanes", "delete", "hello", "--reason", "x"]]
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", '"$@" <&-', "bash", sys.executable, "-m", "penstock", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        assert "stdin is closed" in done.stderr or "say --yes" in done.stderr

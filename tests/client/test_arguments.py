@@ -62,7 +62,7 @@ def test_a_send_that_is_none_is_not_taken_for_a_late_one(client: Client, send: A
 
 
 CALLS: list[tuple[str, Call, type[PenstockError], str]] = [
-    ("wait", lambda c, id_: c.wait(id_, 1), InvalidQuery, r"timeout: 1 is no .*timedelta\(seconds=5\)"),
+    ("wait", lambda c, id_: c.wait(id_, "1"), InvalidQuery, "timeout: '1' is no .*give seconds"),
     ("after", lambda c, id_: c.report(id_, 1, "failed", after="5m"), InvalidJob, "after: '5m' is no stretch"),
     (
         "error",
@@ -104,7 +104,7 @@ async def test_an_async_client_refuses_the_same(memory: MemoryStore) -> None:
         with pytest.raises(InvalidJob, match="batch"):
             client.enqueue_stream([], batch=0)
         with pytest.raises(InvalidQuery, match="timeout"):
-            await client.wait(job.id, 1)  # type: ignore[arg-type]
+            await client.wait(job.id, "1")  # type: ignore[arg-type]
         with pytest.raises(InvalidQuery, match="foo"):
             await client.list(foo=1)  # type: ignore[call-arg]
 
@@ -115,7 +115,7 @@ def test_an_actor_that_no_audit_can_keep_is_refused(memory: MemoryStore, actor: 
         Client(memory, actor=actor)
 
 
-@pytest.mark.parametrize("store", [None, ""])
+@pytest.mark.parametrize("store", [None, "", 5, object()])
 def test_a_client_needs_a_store(store: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidSetting, match="store: give the database"):
         Client(store)
@@ -127,4 +127,13 @@ def test_json_that_is_no_text_is_one_of_our_errors() -> None:
 
 
 def test_waiting_for_no_time_is_fine(client: Client) -> None:
-    assert client.wait(client.enqueue(LANE).id, timedelta(0)).state.label == "pending"
+    id_ = client.enqueue(LANE).id
+    assert client.wait(id_, timedelta(0)).state.label == client.wait(id_, 0.01).state.label == "pending"
+    with pytest.raises(InvalidQuery, match="give seconds"):
+        client.wait(id_, float("nan"))
+
+
+@pytest.mark.parametrize("key", ["\0", "", "\ud800", "x" * 5000, 5])
+def test_a_key_of_a_bulk_operation_that_no_store_keeps_is_refused(client: Client, key: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidQuery, match="key"):
+        client.start("hold", f"lane:{LANE}", reason="x", key=key)

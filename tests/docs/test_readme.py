@@ -3,14 +3,16 @@
 import os
 import re
 import signal
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from penstock.domain.lanes import lane
+from penstock.ports.store import Store
 from penstock.stores.connect import connect
 from tests.chaos.processes import PENSTOCK, Process, eventually, start
 from tests.servers import free_port
@@ -19,7 +21,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SQL = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```toml\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-OURS = (".venv/bin/penstock ", "curl ")
+OURS = (".venv/bin/penstock ", "curl ", "echo ")
 FOREVER = ("penstock serve", "penstock listen")
 
 
@@ -30,14 +32,7 @@ def commands() -> Iterator[str]:
                 yield line.partition("    #")[0].strip().removeprefix(".venv/bin/")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a file that the README only names."""
-    (tmp_path / "jobs.ndjson").write_text('{"payload": 1}\n{"payload": 2}\n')
-    return tmp_path
-
-
-async def test_the_commands_of_the_readme_work(folder: Path) -> None:
+async def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     port = str(free_port())
     environment = kept | {
@@ -45,20 +40,20 @@ async def test_the_commands_of_the_readme_work(folder: Path) -> None:
         "PENSTOCK_PORT": port,
         "PYTHONUNBUFFERED": "1",
     }
-    dev = start("dev", folder, *PENSTOCK, "dev", "--demo", environment=environment)
+    dev = start("dev", tmp_path, *PENSTOCK, "dev", "--demo", environment=environment)
     try:
         await eventually("the node", lambda: "page   http" in dev.said)
         for line in commands():
             mine = line.replace("7070", port).replace("9000", "0")
             if line.startswith(FOREVER):
                 await serves(
-                    start(mine.split()[1], folder, *mine.split(), environment=environment | OTHER), line
+                    start(mine.split()[1], tmp_path, *mine.split(), environment=environment | OTHER), line
                 )
                 continue
             if "lanes apply" in line:  # by then the reader has written the file
                 for name, content in FILE.findall(README):
-                    (folder / name).write_text(content)
-            process = start("shell", folder, "bash", "-c", mine, environment=environment)
+                    (tmp_path / name).write_text(content)
+            process = start("shell", tmp_path, "bash", "-c", mine, environment=environment)
             assert await process.ended(within=60) == 0, f"{line}\n{process.said}{process.told}"
         dev.signal(signal.SIGINT)
         assert await dev.ended() == 0, dev.told
@@ -88,17 +83,26 @@ def test_the_examples_are_five_and_say_what_they_should() -> None:
     assert any(line.startswith("curl") for line in commands())
 
 
-def test_the_statement_of_the_readme_makes_a_job(pg18_dsn: str) -> None:
-    store = connect(pg18_dsn)
-    try:
+def test_the_statements_of_the_readme_make_a_job_each(pg18_dsn: str, tmp_path: Path) -> None:
+    [both] = SQL.findall(README)
+    on_sqlite, on_postgres = (part for part in both.split(";\n") if part)
+    file = tmp_path / "penstock.db"
+    with prepared(f"sqlite:///{file}") as store, closing(sqlite3.connect(file)) as connection:
+        with connection:
+            connection.execute(on_sqlite)
+        assert store.depth("hello") == 1
+    with prepared(pg18_dsn) as store:
+        with psycopg.connect(pg18_dsn) as connection:
+            connection.execute(on_postgres.encode())
+        assert store.depth("hello") == 1
+
+
+@contextmanager
+def prepared(url: str) -> Iterator[Store]:
+    with closing(connect(url)) as store:
         store.migrate()
         store.put_lane(lane("hello"), actor="test")
-        with psycopg.connect(pg18_dsn) as connection:
-            for statement in SQL.findall(README):
-                connection.execute(statement.encode())
-        assert store.depth("hello") == len(SQL.findall(README)) == 1
-    finally:
-        store.close()
+        yield store
 
 
 def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from penstock.cli import INTERRUPTED
 from penstock.cli.lines import MAX_LINE_BYTES, Interrupt, Line, Lines, Source
 from penstock.cli.options import note
 from penstock.cli.order import advice, lost
@@ -17,7 +18,6 @@ from penstock.ports.clock import Clock, SystemClock
 from penstock.wire import encode, enqueue_object, enqueued_object
 
 ERRORS_SHOWN: Final = 20
-INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
 def enqueue_lines(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from penstock.cli.bulk import INTERRUPTED, Stream
+from penstock.cli import INTERRUPTED
+from penstock.cli.bulk import Stream
 from penstock.cli.errors import printing
 from penstock.cli.options import json_option, note, page_of, with_client
 from penstock.cli.order import advice, lost
@@ -124,6 +125,8 @@ def enqueue(  # noqa: PLR0917 - click passes by name
         known = client.store.lanes()
         if lane not in known:
             raise UnknownLane(lane, near(lane, known))
+        if not sys.stdin:
+            raise click.UsageError("stdin is closed: give the lines, as in < jobs.ndjson")
         stream = Stream(as_json=as_json, stop_on_error=stop_on_error, progress=progress)
         stream.run(client, given, cast("Source", sys.stdin.buffer))
         return

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from penstock.cli import INTERRUPTED
 from penstock.cli.options import json_option, note, with_client
 from penstock.cli.pages import Pages
 from penstock.cli.render import cell
@@ -82,7 +83,7 @@ def watch(client: Client, id_: str, *, as_json: bool) -> None:
             pause.wait(LOOK_S)
     except KeyboardInterrupt:
         note("no longer watching; the job stays")
-        raise click.exceptions.Exit(130) from None
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _told(event: dict[str, object]) -> str:

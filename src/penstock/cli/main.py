@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from penstock import __version__
+from penstock.cli import INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,18 @@ class LazyGroup(click.Group):
             if not close:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the sub-command; Ctrl-C ends it with the exit code that shells expect."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            pass
+        except click.Abort as error:  # what click makes of Ctrl-C at a question; "no" is one as well
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+        click.echo("\ninterrupted", err=True)
+        raise click.exceptions.Exit(INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list for `--help` without importing anything."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from penstock.bulk import Preview
+from penstock.cli import INTERRUPTED
 from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import ago, on_terminal, print_facts, print_json, print_table
 from penstock.client import Client
@@ -19,7 +20,6 @@ from penstock.wire import encode
 
 VERBS: Final = [str(verb) for verb in STATES if str(verb) != "edit"]
 LOOK_S: Final = 0.25
-INTERRUPTED: Final = 130
 rate_option: Final = click.option(
     "--rate", metavar="N", type=click.IntRange(1, MOST_RATE), help="At most so many jobs a second."
 )

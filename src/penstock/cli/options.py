@@ -132,7 +132,7 @@ def confirmed(question: str, *, yes: bool) -> None:
     """Ask before something that cannot be undone; without a terminal `--yes` is the only answer."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not sys.stdin or not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody is there to answer: say --yes.")
     click.confirm(question, abort=True, err=True)
 

@@ -157,8 +157,8 @@ def remove(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) 
 
 def _password(*, stdin: bool) -> str:
     if stdin:
-        return sys.stdin.readline().rstrip("\r\n")
-    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n") if sys.stdin else ""
+    if not sys.stdin or not sys.stdin.isatty():
         raise click.UsageError("Nobody is there to be asked for a password: say --password-stdin.")
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
 

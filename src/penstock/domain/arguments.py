@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.intake import check_text
-from penstock.domain.names import near
+from penstock.domain.names import BadName, check_label, near
 from penstock.domain.payloads import SURROGATE
 from penstock.domain.states import Verb
 from penstock.domain.ulid import BadUlid
@@ -32,6 +32,14 @@ def check_reason(text: object) -> str:
         raise InvalidJob("reason", str(error)) from None
 
 
+def check_key(key: object) -> str:
+    """Return the key that makes asking twice safe, or raise InvalidQuery."""
+    try:
+        return check_label("key", key)
+    except BadName as error:
+        raise InvalidQuery("key", str(error)) from None
+
+
 def check_actor(name: object) -> str:
     """Return who the audit names, or raise InvalidSetting."""
     try:
@@ -50,12 +58,15 @@ def check_batch(size: object) -> int:
 
 
 def check_timeout(timeout: object) -> timedelta | None:
-    """Return how long to wait, or raise InvalidQuery."""
-    if timeout is not None and not isinstance(timeout, timedelta):
-        raise InvalidQuery(
-            "timeout", f"{timeout!r} is no stretch of time: give timedelta(seconds=5), or None"
-        )
-    return timeout
+    """Return how long to wait, which may be given in seconds, or raise InvalidQuery."""
+    if timeout is None or isinstance(timeout, timedelta):
+        return timeout
+    try:
+        if isinstance(timeout, int | float) and not isinstance(timeout, bool):
+            return timedelta(seconds=timeout)
+    except (OverflowError, ValueError):
+        pass
+    raise InvalidQuery("timeout", f"{timeout!r} is no stretch of time: give seconds, a timedelta, or None")
 
 
 def check_verb(verb: object) -> Verb:
