@@ -58,4 +58,6 @@ def test_a_node_that_drains_serves_nothing_and_says_what_it_has_left() -> None:
     said = read('{"lanes": ["a"], "drains": 2}')
     assert (said.drains, said.serves("a"), said.names("a"), said.names("b")) == (2, False, True, False)
     assert read('{"drains": "many"}').drains is None
+    assert (read('{"sent": 7, "failed": 2}').sent, read('{"sent": 7, "failed": 2}').failed) == (7, 2)
+    assert (read('{"sent": -1, "failed": "x"}').sent, read("{}").sent, read("{}").failed) == (None, None, 0)
     assert gist('{"drains": 2}') != gist('{"drains": 0}')

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.observability.hour import ALL, STEP_S, Hour
 from penstock.ports.events import Called
+from penstock.ui.cluster import Cluster
 from penstock.ui.figures import Figures
 from penstock.wire import encode
 
@@ -20,13 +21,14 @@ class Said:
     """Stands where the figures of a node come from: a lane with so many jobs that wait."""
 
     def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = []
         self.lane: dict[str, Any] = {
             "lane": "a", "pending": 0, "due": 0, "due_capped": False, "sent_per_s": 0.0, "dead": 0,
             "stopped": None, "oldest_due_s": 0.0,
         }  # fmt: skip
 
     def __call__(self) -> str:
-        return encode({"now": NOW, "lanes": [self.lane]})
+        return encode({"now": NOW, "lanes": [self.lane], "nodes": self.nodes})
 
 
 def forecast(waiting: list[int], *, capped: bool = False) -> tuple[float, datetime | None] | None:
@@ -66,3 +68,51 @@ def test_an_hour_has_a_step_for_every_ten_seconds_quiet_ones_too() -> None:
     assert steps[0].lag_p99 == pytest.approx(0.5, rel=0.25)
     assert [step.sent for step in hour.steps(ALL)] == [3, 0, 0]
     assert hour.steps("other")[0].sent == 0
+
+
+def told(*counts: int | None, beat: int) -> list[dict[str, Any]]:
+    """Return nodes as the figures have them."""
+    return [
+        {"id": number, "seen_at": f"beat {beat}", "sent": sent, "failed": 0 if sent is None else sent // 10}
+        for number, sent in enumerate(counts)
+    ]
+
+
+def test_the_throughput_of_all_nodes_comes_from_what_they_count() -> None:
+    clock = [0.0]
+    cluster = Cluster(lambda: clock[0])
+    cluster.learn(told(100, 1000, None, beat=0))
+    clock[0] = 5.0
+    cluster.learn(told(150, 1000, None, beat=0))  # nobody beat meanwhile
+    clock[0] = 20.0
+    cluster.learn(told(300, 1400, None, beat=1))
+    clock[0] = 40.0
+
+    assert cluster.nodes == 2
+    assert [(step.at, step.sent, step.failed) for step in cluster.steps()] == [
+        (-40, 300.0, 30.0), (-30, 300.0, 30.0), (-20, 0.0, 0.0),
+    ]  # fmt: skip
+    cluster.learn(told(300, beat=2))
+    assert cluster.nodes == 1
+    clock[0] = 4000.0
+    cluster.learn(told(300, beat=3))
+    assert {step.sent for step in cluster.steps()} == {0.0}
+
+
+def test_a_chart_says_whether_it_is_of_one_node_or_of_all() -> None:
+    clock, said = [0.0], Said()
+    hour = Hour(lambda: clock[0])
+    figures = Figures(cast("Stats", said), hour, monotonic=lambda: clock[0])
+    hour(Called(lane="a", sink="http", jobs=50, outcomes={"accepted": 50}, took=0.1, lag=0.5))
+    said.nodes = told(50, beat=0)
+    figures.now()
+    clock[0] = 10.0
+    assert figures.throughput(NOW) == (1, [round(NOW.timestamp()) - 10], [5.0], [0.0])
+    said.nodes = told(50, 7000, beat=1)
+    figures.now()
+    clock[0] = 20.0
+    said.nodes = told(50, 7600, beat=2)
+    figures.now()
+    clock[0] = 40.0
+    found = figures.throughput(NOW)
+    assert (found.nodes, found.sent) == (2, [0.0, 60.0, 0.0])

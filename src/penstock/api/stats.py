@@ -16,6 +16,7 @@ from penstock.domain.groups import GroupRow
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_answer
+from penstock.domain.notes import read
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
 from penstock.observability.dues import oldest_due
@@ -176,8 +177,16 @@ def _paused(client: Client) -> str | None:
 def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:
     alive = [node for node in client.store.nodes() if now - node.seen_at < ALIVE]
     return [
-        {"id": node.id, "name": node.name, "version": node.version, "seen_at": node.seen_at}
+        {
+            "id": node.id,
+            "name": node.name,
+            "version": node.version,
+            "seen_at": node.seen_at,
+            "sent": said.sent,
+            "failed": said.failed,
+        }
         for node in alive[:MOST_NODES]
+        for said in [read(node.note)]
     ]
 
 

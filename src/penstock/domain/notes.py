@@ -1,11 +1,13 @@
 """What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
 
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"},
-     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2}
+     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2,
+     "sent": 1200, "failed": 3}
 
 `limits` says when the next token of a limit is expected, null when that depends on others; `calls` since when
 a call for a job is under way, and `waits` since when one waits for its limits. `drains` is there when it was
-told to claim nothing more, and counts the claims it still has. A node that does not say is taken to serve
+told to claim nothing more, and counts the claims it still has; `sent` and `failed` count jobs since the node
+started. A node that does not say is taken to serve
 every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only serves to
 explain.
 """
@@ -32,6 +34,8 @@ class Said:
     calls: Mapping[str, datetime | None] = field(default_factory=dict)
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
     drains: int | None = None
+    sent: int | None = None
+    failed: int = 0
     who: str | None = None
 
     def serves(self, lane: str) -> bool:
@@ -66,20 +70,27 @@ def read(note: str | None) -> Said:
         return Said()
     if not isinstance(said, dict):
         return Said()
-    lanes, drains = said.get("lanes"), said.get("drains")
+    lanes = said.get("lanes")
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
         limits=_times(said, "limits"),
         calls=_times(said, "calls"),
         waits=_times(said, "waits"),
-        drains=drains if isinstance(drains, int) else None,
+        drains=_count(said, "drains"),
+        sent=_count(said, "sent"),
+        failed=_count(said, "failed") or 0,
     )
 
 
 def _mapping(said: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = said.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _count(said: Mapping[str, Any], name: str) -> int | None:
+    value = said.get(name)
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _times(said: Mapping[str, Any], name: str) -> dict[str, datetime | None]:

@@ -1,6 +1,7 @@
 """What all claims of a node share while they are in the air."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -44,11 +45,18 @@ class Deck:
     look_soon: Callable[[], None] = lambda: None
     may_dispatch: Callable[[], bool] = lambda: True
     returned: int = 0
+    sent: int = 0
+    failed: int = 0
     ticks: list[Tick] = field(default_factory=list)
     outages: Outages = field(init=False)
 
     def __post_init__(self) -> None:
         self.outages = Outages(self.ground)
+
+    def count(self, answers: Counter[str]) -> None:
+        """Count what calls were answered, by the word for it, since the node started."""
+        taken = answers["accepted"] + answers["duplicate"]
+        self.sent, self.failed = self.sent + taken, self.failed + answers.total() - taken
 
     async def write_ticks(self) -> bool | None:
         """Keep the figures of the passes since the last time, with one statement; None = there were none."""

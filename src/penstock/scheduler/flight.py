@@ -291,6 +291,7 @@ class Flight:
             self._deck.breakers.note(plan.aim(claimed), answer, overdue=overdue)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
         kinds = Counter(type(answer).__name__.lower() for answer in answers)
+        self._deck.count(kinds)
         error = next((text for answer in answers if (text := getattr(answer, "error", None))), None)
         ground.emit(
             Called(

@@ -205,6 +205,8 @@ class Node:
                 "lanes": list(self.options.lanes),
                 "sinks": self.deck.outlets.errors(),
                 "limits": limits,
+                "sent": self.deck.sent,
+                "failed": self.deck.failed,
                 **drains,
                 **self.deck.air.told(now, here),
             }

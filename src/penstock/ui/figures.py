@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from penstock.api.stats import Stats
 from penstock.observability.hour import STEP_S, Hour, Step
 from penstock.ports.executor import Executor
+from penstock.ui.cluster import Cluster, Sum
 
 SAMPLE_S: Final = 5
 SAMPLES: Final = 720
@@ -43,18 +44,29 @@ class Forecast(NamedTuple):
         return self.per_s < 0
 
 
+class Throughput(NamedTuple):
+    """An hour of steps as columns for a chart: jobs a second, over that many nodes."""
+
+    nodes: int
+    at: Sequence[int]
+    sent: Sequence[float]
+    failed: Sequence[float]
+
+
 class Figures:
     """What the node knows and what the store said last."""
 
     def __init__(self, stats: Stats, hour: Hour, *, monotonic: Callable[[], float]) -> None:
         self._stats, self._hour, self.monotonic = stats, hour, monotonic
         self._samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self._cluster = Cluster(monotonic)
         self._lock = Lock()
 
     def now(self) -> dict[str, Any]:
         """Return the figures, at most a second old, with a spark and a forecast for each lane."""
         found: dict[str, Any] = json.loads(self._stats())
         self._sample(found["lanes"])
+        self._cluster.learn(found["nodes"])
         at = None if found["now"] is None else datetime.fromisoformat(found["now"])
         for lane in found["lanes"]:
             steps = self._hour.steps(lane["lane"], last=SPARK)
@@ -91,6 +103,18 @@ class Figures:
             "p50": [_ms(step.lag_p50) for step in steps],
             "p99": [_ms(step.lag_p99) for step in steps],
         }
+
+    def throughput(self, now: datetime) -> Throughput:
+        """Return what was sent in the last hour: by all nodes, or by this one while it is the only one."""
+        several = self._cluster.nodes > 1
+        steps: Sequence[Sum | Step] = self._cluster.steps() if several else self._hour.steps()
+        base = now.timestamp()
+        return Throughput(
+            self._cluster.nodes if several else 1,
+            at=[round(base + step.at) for step in steps],
+            sent=[round(step.sent / STEP_S, 2) for step in steps],
+            failed=[round(step.failed / STEP_S, 2) for step in steps],
+        )
 
     def waiting(self, lane: str, now: datetime) -> list[tuple[int, int]]:
         """Return how many jobs of a lane waited, over the hour; of all lanes for the empty name."""

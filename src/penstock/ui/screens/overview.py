@@ -58,6 +58,7 @@ def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
         "f": figures,
         "t": _totals(figures),
         "c": site.figures.chart("", now),
+        "sent": site.figures.throughput(now),
         "audit": shown(entries),
         "now": now,
     }
