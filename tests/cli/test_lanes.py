@@ -206,6 +206,20 @@ def test_without_a_file_the_configuration_is_applied(ready: Run, tmp_path: Path)
     assert 'other.toml:2: lanes.other.sink: no sink "htpp" is known here' in result.stderr
 
 
+def test_connections_of_the_configuration_are_known_whichever_file_lanes_come_from(
+    ready: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "penstock.toml").write_text(
+        '[sinks.billing]\nkind = "redis"\nurl = "redis://127.0.0.1:1/0"\n'
+    )
+    (tmp_path / "lanes.toml").write_text('[lanes.a]\nsink = "billing"\n[lanes.b]\nsink = "biling"\n')
+
+    applied = ready("lanes", "apply", "lanes.toml").stderr
+    assert "lanes.a.sink" not in applied
+    assert 'lanes.b.sink: no sink "biling" is known here; did you mean billing?' in applied
+    assert "known here" not in ready("lanes", "set", "c", "sink=billing", "--create").stderr
+
+
 def test_pools_are_looked_at_and_changed_like_lanes(ready: Run, read: RunJson) -> None:
     assert "penstock pools set web rate=200/s --create" in ready("pools", "list").stderr
     ready("pools", "set", "web", "rate=200/s", "key=tenant", "--create")

@@ -1,7 +1,7 @@
 """`penstock lanes`: look at lanes, change one, stop one, or make them as a file says."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -16,6 +16,7 @@ from penstock.client import Client
 from penstock.config import file as files
 from penstock.config.declared import Declared, declared, sink_warnings
 from penstock.config.plan import Change, apply, plan
+from penstock.config.settings import look
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.wire import lane_object
 
@@ -93,7 +94,7 @@ def set_(client: Client, name: str, settings: Sequence[str], *, create: bool, as
     penstock lanes set orders rate=50/s retry=0s,1m,5m jitter=
     """  # noqa: D301 - \b keeps click from filling the lines
     lane = named.put(LANE, client, name, settings, create=create, as_json=as_json)
-    _warn(sink_warnings(None, [lane], ()))
+    _warn(sink_warnings(None, [lane], _connections()))
 
 
 @lanes.command(epilog=HELP)
@@ -172,9 +173,14 @@ def _wanted(client: Client, given: Path | None) -> Declared:
         raise Misconfigured(
             f"{path} declares no lane and no pool: write [lanes.NAME] and its settings below it"
         )
-    sinks = file.tables.get("sinks", {})
+    sinks = {*file.tables.get("sinks", {}), *_connections()}
     _warn(sink_warnings(file, wanted.lanes.values(), sinks))
     return wanted
+
+
+def _connections() -> Iterable[str]:
+    """Return the names of connections that the configuration has, whichever file lanes come from."""
+    return look(click.get_current_context().params["config"], os.environ).sinks()
 
 
 def _plan(client: Client, wanted: Declared) -> list[Change]:
