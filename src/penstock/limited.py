@@ -205,9 +205,11 @@ class LimitedStore:
             tried = tried and tried._replace(error=without_answer(tried.error))
         return found._replace(job=self._shown(found.job), ahead=ahead, tried=tried)
 
-    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+    def audit_log(
+        self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
+    ) -> AuditPage:
         """Return audit rows; a tenant sees what was done to lanes, nobody's jobs."""
-        page = self._store.audit_log(lane=lane, limit=limit, after=after)
+        page = self._store.audit_log(lane=lane, people=people, limit=limit, after=after)
         if self._tenant is None:
             return page
         return page._replace(entries=[entry for entry in page.entries if entry.action.startswith("lane.")])

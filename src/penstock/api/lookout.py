@@ -105,7 +105,7 @@ def _nodes(client: Client) -> str:
 
 
 def _audit(client: Client, items: Items) -> str:
-    page = client.store.audit_log(**read_params(items, {"lane": text, **PAGED}))
+    page = client.store.audit_log(**read_params(items, {"lane": text, "people": flag, **PAGED}))
     return encode({"entries": [audit_entry_object(entry) for entry in page.entries], "next": page.next})
 
 

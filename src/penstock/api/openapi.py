@@ -143,7 +143,7 @@ DOCS: Final[Mapping[str, Doc]] = {
     "GET /api/nodes": _look("nodes seen within the hour", "Nodes"),
     "POST /api/nodes/{node}/drain": _act("have a node claim nothing more", "Reason", "NodeDrain", 404),
     "POST /api/nodes/{node}/resume": _act("let a drained node claim again", "Reason", "NodeDrain", 404),
-    "GET /api/audit": _look("who did what, newest first", "Audit", lane=STRING, **LIST),
+    "GET /api/audit": _look("who did what, newest first", "Audit", lane=STRING, people=BOOLEAN, **LIST),
     "GET /api/dead": _look("dead letters by cause", "Dead", filter=STRING, lane=STRING),
     "GET /api/pause": _look("the pause of everything", "StorePause"),
     "POST /api/pause": _act("stop everything", "Pause", "StorePause"),

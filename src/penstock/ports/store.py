@@ -278,8 +278,13 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
     def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
         """Return what a job was to send at any time, what the caller said first; empty for an unknown id."""
 
-    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
-        """Return audit rows, newest first: of one lane and its jobs, or all. Raise InvalidCursor."""
+    def audit_log(
+        self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
+    ) -> AuditPage:
+        """Return audit rows, newest first: of one lane and its jobs, or all. Raise InvalidCursor.
+
+        With `people` what nodes did by themselves is left out.
+        """
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it; None = nothing to know about it."""

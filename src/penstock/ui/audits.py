@@ -5,11 +5,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS
 from penstock.domain.pools import POOL_SETTINGS
-from penstock.ports.store import Store
 
 MOST: Final = 8
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")
@@ -26,23 +24,6 @@ class Change(NamedTuple):
     name: str
     before: str | None
     after: str | None
-
-
-def by_people(
-    store: Store, most: int, *, lane: str | None = None, after: str | None = None, looks: int = 1
-) -> tuple[list[AuditEntry], str | None]:
-    """Return what people did, without what nodes did by themselves, and where it goes on.
-
-    Nodes do more than people: a bounded number of rows is looked through, a page of them at a time.
-    """
-    found = list[AuditEntry]()
-    for _ in range(looks):
-        page = store.audit_log(lane=lane, limit=MAX_PAGE, after=after)
-        found += [entry for entry in page.entries if entry.actor != "penstock"]
-        after = page.next
-        if after is None or len(found) >= most:
-            break
-    return found, after
 
 
 def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:

@@ -22,17 +22,17 @@ def list_jobs(tables: Tables, query: JobQuery) -> Page:
     return Page(shown, query.cursor(places[shown[-1].id]) if more else None)
 
 
-def audit_log(tables: Tables, lane: str | None, limit: int, after: str | None) -> AuditPage:
+def audit_log(tables: Tables, lane: str | None, limit: int, after: str | None, *, people: bool) -> AuditPage:
     """Return audit rows, newest first; a row's number is its place in the order of writing."""
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
-    of = repr(("audit", lane))
+    of = repr(("audit", lane, people))
     last = len(tables.audit) + 1 if after is None else unseal(after, of=of, numbers=1)[0]
     ids = {arrival: job_id for job_id, arrival in tables.by_id.items()}
     entries = []
     for number, row in reversed(list(enumerate(tables.audit[: last - 1], 1))):
         name = None if row.lane is None else tables.lane_names[row.lane]
-        if lane in (None, name):
+        if lane in (None, name) and not (people and row.actor == "penstock"):
             job = None if row.arrival is None else ids.get(row.arrival)
             entries.append(AuditEntry(number, row.at, name, job, *row[3:]))
     more = len(entries) > limit

@@ -271,10 +271,12 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
         with self._lock:
             return editing.payload_versions(self._tables, id)
 
-    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+    def audit_log(
+        self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
+    ) -> AuditPage:
         """Return audit rows, newest first."""
         with self._lock:
-            return listing.audit_log(self._tables, lane, limit, after)
+            return listing.audit_log(self._tables, lane, limit, after, people=people)
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it."""

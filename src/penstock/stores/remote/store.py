@@ -181,9 +181,13 @@ class RemoteStore(SettingsPart):
             for one in found
         ]  # fmt: skip
 
-    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
+    def audit_log(
+        self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
+    ) -> AuditPage:
         """Return audit rows, newest first."""
-        found = self.api.get("/api/audit", lane=lane, limit=limit, after=after)
+        found = self.api.get(
+            "/api/audit", lane=lane, people="true" if people else None, limit=limit, after=after
+        )
         return AuditPage([entry_of(one) for one in found["entries"]], found["next"])
 
     def list_groups(

@@ -15,23 +15,30 @@ ALL: Final = f"SELECT {_COLUMNS} FROM penstock.audit WHERE id < :last ORDER BY i
 OF_LANE: Final = f"""
     SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_lane
      WHERE lane = :lane AND lane IS NOT NULL AND id < :last ORDER BY id DESC LIMIT :limit"""
+# What people did has indexes of its own.
+_PEOPLE: Final = "actor <> 'penstock' AND id + 0 < :last ORDER BY id + 0 DESC LIMIT :limit"
+PEOPLE: Final = f"SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_people WHERE {_PEOPLE}"
+PEOPLE_OF_LANE: Final = f"""
+    SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_people_lane
+     WHERE lane = :lane AND lane IS NOT NULL AND {_PEOPLE}"""
 JOB: Final = "SELECT arrival, id FROM penstock.contexts WHERE keep = :keep AND arrival = :arrival LIMIT 1"
 FIRST: Final = 1 << 62
 
 
-def audit_log(tx: Tx, lane: str | None, limit: int, after: str | None) -> AuditPage:
+def audit_log(tx: Tx, lane: str | None, limit: int, after: str | None, *, people: bool) -> AuditPage:
     """Return one page."""
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
-    of = repr(("audit", lane))
+    of = repr(("audit", lane, people))
     last = FIRST if after is None else unseal(after, of=of, numbers=1)[0]
     names = lane_names(tx)
     params = {"last": last, "limit": limit + 1}
     if lane is None:
-        rows = tx.fetch(ALL, **params)
+        rows = tx.fetch(PEOPLE if people else ALL, **params)
     else:
         each = {"lane": [number for number, name in names.items() if name == lane]}
-        rows = tx.fetch_each(OF_LANE, each, best="id DESC", **params)
+        sql = PEOPLE_OF_LANE if people else OF_LANE
+        rows = tx.fetch_each(sql, each, best="id DESC", **params)
     rows.sort(key=lambda row: row[0], reverse=True)
     shown = rows[:limit]
     jobs = _ids(tx, shown)

@@ -4,13 +4,13 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.groups import MOST, Group
-from penstock.domain.job import Attempt, Audit, Job, Live
+from penstock.domain.job import Attempt, Audit, AuditPage, Job, Live
 from penstock.domain.ordering import Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
 from penstock.domain.states import IN_FLIGHT, LIVE, Verb
 from penstock.ports.insight import LEADER, GroupPage
-from penstock.stores.sql import grouplist, pausing
+from penstock.stores.sql import audits, grouplist, pausing
 from penstock.stores.sql.database import Database, Tx, one
 from penstock.stores.sql.grouplist import LAST_AUDIT, PAUSED_BY, TRIED
 from penstock.stores.sql.hotpath import HotPath
@@ -53,6 +53,12 @@ class InsightPart:
         """Return groups by lane and name."""
         wanted = grouplist.Wanted(lane=lane, group=group, blocked=blocked, limit=limit, after=after)
         return self.db.snapshot(lambda tx: grouplist.list_groups(tx, self.hot, wanted))
+
+    def audit_log(
+        self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
+    ) -> AuditPage:
+        """Return audit rows, newest first."""
+        return self.db.snapshot(lambda tx: audits.audit_log(tx, lane, limit, after, people=people))
 
     def nodes(self) -> list[NodeRow]:
         """Return the nodes seen within the last hour, newest first."""

@@ -72,9 +72,9 @@ class Source:
         """Return at least the first `limit` rows within the bounds, of the first `window` of each stretch."""
         rows = self._ordered(_COLUMNS[self.table], bounds)
         if self.tried:
-            tried = " AND ".join(self.tried)
-            order = ORDER[self.section]
-            sql = f"SELECT w.* FROM ({rows} LIMIT :window) w WHERE {tried} ORDER BY {order} LIMIT :limit"
+            # No ORDER BY of its own: rows come out as they are read, and the first that fit end it. SQLite
+            # would sort the whole window once more.
+            sql = f"SELECT w.* FROM ({rows} LIMIT :window) w WHERE {' AND '.join(self.tried)} LIMIT :limit"
         else:
             sql = f"{rows} LIMIT :limit"
         return self._fetch(tx, sql, {"limit": limit, "window": window, **params}, best=ORDER[self.section])

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from penstock.domain.edits import Changed, Edit, Version
 from penstock.domain.filters import JobQuery, Page
-from penstock.domain.job import Audit, AuditPage, Claim, Enqueued, Job, NewJob
+from penstock.domain.job import Audit, Claim, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.names import near
@@ -28,7 +28,6 @@ from penstock.ports.store import (
     Timeline,
 )
 from penstock.stores.sql import (
-    audits,
     editing,
     enqueue,
     forgetting,
@@ -316,10 +315,6 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
     def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
         """Return what a job was to send at any time."""
         return self.db.read(lambda tx: editing.payload_versions(tx, id))
-
-    def audit_log(self, *, lane: str | None = None, limit: int = 50, after: str | None = None) -> AuditPage:
-        """Return audit rows, newest first."""
-        return self.db.snapshot(lambda tx: audits.audit_log(tx, lane, limit, after))
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it."""

@@ -1,6 +1,8 @@
 """What is on record: how deep a lane is, and who did what."""
 
 import json
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from penstock.testing.store_suite.pools import put_pool
 S = JobState
 
 
-def audit(store: Store, **which: str) -> list[AuditEntry]:
+def audit(store: Store, **which: Any) -> list[AuditEntry]:  # noqa: ANN401 - as the log takes it
     """Return the newest audit rows, oldest first."""
     return store.audit_log(limit=100, **which).entries[::-1]
 
@@ -119,6 +121,24 @@ class AuditLogTests:
         ]
         assert [row.action for row in audit(store, lane=LANE)] == ["lane.create"]
         assert audit(store, lane="nowhere") == []
+
+    def test_the_log_of_people_leaves_out_what_nodes_did(self, store: Store) -> None:
+        """Page by page, of all lanes and of one."""
+        put_lane(store)
+        late, job_id = enqueue(store, job(start_by=store.now() - timedelta(hours=1)), job())
+        operate(store, Verb.HOLD, job_id)
+        store.expire(10)
+        operate(store, Verb.RELEASE, job_id)
+
+        assert late in [row.job for row in audit(store)]
+        people = [row.action for row in audit(store, people=True)]
+        assert people == [row.action for row in audit(store, people=True, lane=LANE)]
+        assert people == ["lane.create", "hold", "release"]
+        first = store.audit_log(people=True, limit=2)
+        rest = store.audit_log(people=True, limit=2, after=first.next)
+        assert [row.action for row in [*first.entries, *rest.entries]] == people[::-1]
+        with pytest.raises(InvalidCursor):
+            store.audit_log(after=first.next)
 
     def test_a_cursor_of_another_log_is_refused(self, store: Store) -> None:
         """So is one of a list of jobs, and a page of nothing."""

@@ -9,12 +9,11 @@ from litestar.response import Stream
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.ui.audits import by_people, shown
+from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site
 from penstock.wire import encode
 
 PAGE: Final = 50
-LOOKS: Final = 6
 EXPORTED: Final = 500
 
 
@@ -47,16 +46,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _view(site: Site, lane: str, after: str | None, people: str) -> dict[str, Any]:
     figures = site.figures.now()
-    if people == "people":
-        entries, further = by_people(site.store, PAGE, lane=lane or None, after=after, looks=LOOKS)
-    else:
-        page = site.store.audit_log(lane=lane or None, limit=PAGE, after=after)
-        entries, further = page.entries, page.next
+    page = site.store.audit_log(lane=lane or None, people=people == "people", limit=PAGE, after=after)
     return {
         "screen": "audit",
         "f": figures,
-        "entries": shown(entries),
-        "next": further,
+        "entries": shown(page.entries),
+        "next": page.next,
         "base": {"lane": lane, "by": None if people == "people" else people},
         "lane": lane,
         "people": people,

@@ -9,7 +9,7 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.ui.audits import by_people, shown
+from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site, acted, form, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
@@ -52,7 +52,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
-    entries = [] if figures["error"] else by_people(site.store, LAST_ACTIONS)[0][:LAST_ACTIONS]
+    entries = [] if figures["error"] else site.store.audit_log(people=True, limit=LAST_ACTIONS).entries
     return {
         "screen": "overview",
         "f": figures,
