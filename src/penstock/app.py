@@ -84,8 +84,11 @@ WAIT_FOR_NEWS: Final = timedelta(seconds=2)
 _LOG: Final = logging.getLogger("penstock")
 
 
-# What runs beside the node until `over`: (the store, threads to call it on, stop, over).
-Companion = Callable[[Store, Executor, asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]]
+# What runs beside the node until `over`: (the store, threads to call it on, ready, stop, over). Nothing is sent
+# before it says that it is ready.
+Companion = Callable[
+    [Store, Executor, asyncio.Event, asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]
+]
 
 
 @dataclass(slots=True)
@@ -196,7 +199,9 @@ class App:
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             if self.companion is not None:
-                tasks.create_task(self.companion(store, api_threads, self.stop, http_over))
+                ready = asyncio.Event()
+                tasks.create_task(self.companion(store, api_threads, ready, self.stop, http_over))
+                await ready.wait()
             self._up(url_of(sock))
             async with asyncio.TaskGroup() as engines:
                 engines.create_task(node.run())

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from penstock import Client
 from penstock.cli.main import main
+from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
 from tests.cli.conftest import Run
 
@@ -122,6 +123,20 @@ def test_the_demonstration_flows_within_seconds(tmp_path: Path) -> None:
 
     assert {"orders", "sms"} <= done.keys()
     assert process.returncode == 0
+
+
+def test_lanes_of_an_earlier_demonstration_are_moved_before_anything_is_sent(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/p.db"
+    run("--store", url)
+    with Client(url) as client:
+        nobody = lane("reports", sink="http", target="http://127.0.0.1:1/reports")
+        client.store.put_lane(nobody, actor="an earlier run")
+        waiting = client.enqueue("reports", {"hour": "10:00"})
+        with running("--demo", "--store", url) as (process, _):
+            assert client.wait(waiting.id, timedelta(seconds=30)).state is JobState.SUCCEEDED
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+        assert client.timeline(waiting.id).attempts == []  # those that failed
 
 
 def test_a_second_one_on_the_same_file_is_refused(tmp_path: Path) -> None:

@@ -116,8 +116,13 @@ class Receiver:
         return web.Response(status=200)
 
 
-async def demonstrate(store: Store, executor: Executor, stop: asyncio.Event, over: asyncio.Event) -> None:
-    """Receive, make the lanes, and enqueue until `stop`; receive until the node is `over`."""
+async def demonstrate(
+    store: Store, executor: Executor, ready: asyncio.Event, stop: asyncio.Event, over: asyncio.Event
+) -> None:
+    """Receive, make the lanes, and enqueue until `stop`; receive until the node is `over`.
+
+    The lanes of an earlier run point to ports that nobody listens on: only after they are moved is it `ready`.
+    """
     rng, clock = Random(), SystemClock()  # noqa: S311 - it is a show
     shop, provider = Receiver(rng), Receiver(rng)
     try:
@@ -125,6 +130,7 @@ async def demonstrate(store: Store, executor: Executor, stop: asyncio.Event, ove
         first = "reports" not in await executor.run(store.lanes)
         for each in demo_lanes(await shop.start(), await provider.start()):
             await executor.run(partial(store.put_lane, each, actor="penstock dev --demo"))
+        ready.set()
         client = Client(store, actor="demo", clock=clock)
         if first:
             await executor.run(partial(operated, client))
