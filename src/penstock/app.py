@@ -84,8 +84,8 @@ WAIT_FOR_NEWS: Final = timedelta(seconds=2)
 _LOG: Final = logging.getLogger("penstock")
 
 
-# What runs beside the node until `over`: (the store, threads to call it on, ready, stop, over). Nothing is sent
-# before it says that it is ready.
+# What runs beside the node until `over`: (the store, threads to call it on, ready, stop, over).
+# Nothing is sent before it says that it is ready.
 Companion = Callable[
     [Store, Executor, asyncio.Event, asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]
 ]

@@ -18,6 +18,7 @@ PenstockError
 ├── InvalidCursor         a list cannot go on from there
 └── StoreError
     ├── StoreUnavailable  the database cannot be reached now; try again later
+    │   └── StoreClosed   it was closed by whoever opened it; trying again is no use
     └── SchemaMismatch    the tables are older or newer than this version of Penstock
 """
 
@@ -177,6 +178,15 @@ class StoreUnavailable(StoreError):
     def __init__(self, operation: str) -> None:
         super().__init__(f"store unavailable during {operation}")
         self.operation = operation
+
+
+class StoreClosed(StoreUnavailable):
+    """Whoever opened the store has closed it."""
+
+    retryable = False
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(f"{operation} (it was closed: open it again)")
 
 
 class SchemaMismatch(StoreError):

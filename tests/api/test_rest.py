@@ -69,7 +69,7 @@ def test_an_edit_keeps_the_bytes_and_the_versions(every: Http) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("hold", {}, 422, "missing required field `reason`"),
+        ("hold", {}, 422, 'missing required field `reason`; write {"reason": …}'),
         ("hold", {"reason": " "}, 422, "say why"),
         ("hold", {"reason": "x", "force": True}, 422, "unknown field `force`"),
         ("settle", {"reason": "x", "outcome": "lost"}, 422, "neither succeeded nor dead"),
@@ -84,6 +84,14 @@ def test_a_command_that_is_wrong_is_named(
     answer = http.post(f"/api/jobs/{enqueue(http)}/{path}", body)
     assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
     assert answer.json()["hint"]
+    assert "address" not in answer.json()["hint"]
+
+
+def test_a_setting_that_stands_alone_is_told_where_it_belongs(http: Http) -> None:
+    answer = http.request("PUT", "/api/lanes/orders", json={"rate": "5/s"})
+    assert (answer.status_code, 'write {"settings": …}' in answer.json()["detail"]) == (422, True), (
+        answer.text
+    )
 
 
 def test_lists_have_names_of_their_own(every: Http) -> None:

@@ -226,8 +226,9 @@ def test_a_closed_client_says_so(request: pytest.FixtureRequest, fixture: str) -
     job = client.enqueue(LANE).id
     client.close()
 
-    with pytest.raises(StoreUnavailable, match="closed"):
+    with pytest.raises(StoreUnavailable, match="it was closed: open it again") as caught:
         client.enqueue(LANE)
+    assert not caught.value.retryable
     with pytest.raises(StoreUnavailable, match="closed"):
         client.get(job)
 

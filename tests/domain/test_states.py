@@ -18,6 +18,8 @@ from penstock.domain.states import (
     after,
     allowed,
     answer,
+    does_nothing,
+    overtaken,
 )
 from penstock.errors import IllegalTransition
 
@@ -165,6 +167,14 @@ def test_force_cancels_what_is_already_out_and_nothing_else() -> None:
             assert forced == Answer(Effect.NOW, Move.CANCEL)
         else:
             assert forced == answer(Verb.CANCEL, state)
+
+
+def test_a_refusal_says_what_helps() -> None:
+    assert does_nothing(Verb.EDIT, S.CLAIMED) == "edit does nothing to a job that is claimed; hold it first"
+    assert does_nothing(Verb.EDIT, S.RUNNING) == "edit does nothing to a job that is running"
+    assert overtaken(1).startswith("1 job behind it in its group went already; ")
+    assert overtaken(2).startswith("2 jobs behind it")
+    assert "--out-of-order" in overtaken(2)
 
 
 def test_a_verbs_move_is_one_the_machine_knows() -> None:

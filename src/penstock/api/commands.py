@@ -36,10 +36,19 @@ def converted(given: dict[str, Any], kind: type[S]) -> S:
     except msgspec.ValidationError as error:
         # "Expected `int`, got `str` - at `$.rate`"
         words, _, place = str(error).partition(" - at `$.")
-        raise InvalidQuery(place.rstrip("`") or "body", words) from None
+        fix = f"{words}; {_shape(kind)}" if not place else words
+        raise InvalidQuery(place.rstrip("`") or "body", fix) from None
     if isinstance(made, Reason):
         checked_reason(made.reason)
     return made
+
+
+def _shape(kind: type[msgspec.Struct]) -> str:
+    """Say what to write: the members there must be, and those there may be."""
+    members = msgspec.structs.fields(kind)
+    needed = ", ".join(f'"{member.encode_name}": …' for member in members if member.required)
+    others = ", ".join(member.encode_name for member in members if not member.required)
+    return f"write {{{needed}}}" + (f"; there may be {others}" if others else "")
 
 
 def checked_reason(reason: object) -> str:

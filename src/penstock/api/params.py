@@ -55,7 +55,7 @@ def line(_: str, value: str) -> str:
 def number(name: str, value: str) -> int:
     """Return a whole number."""
     if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise InvalidQuery(name, f"{value!r} is no whole number")
+        raise InvalidQuery(name, f"{value!r} is no whole number from 0 to 999999999")
     return int(value)
 
 

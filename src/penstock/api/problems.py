@@ -106,7 +106,7 @@ def problem_of(error: PenstockError) -> Problem:
         case InvalidFilter(position=position, fix=fix):
             return Problem(422, "invalid-query", str(error), hint=fix, field="filter", position=position)
         case InvalidQuery(field=field):
-            hint = f"correct {_short(field)} in the address"
+            hint = f"correct {_short(field)} and send it again; nothing was changed"
             return Problem(422, "invalid-query", str(error), hint=hint, field=_short(field))
         case _:
             return _changed_problem(error)

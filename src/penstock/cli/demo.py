@@ -121,7 +121,7 @@ async def demonstrate(
 ) -> None:
     """Receive, make the lanes, and enqueue until `stop`; receive until the node is `over`.
 
-    The lanes of an earlier run point to ports that nobody listens on: only after they are moved is it `ready`.
+    The lanes of an earlier run point to ports that nobody listens on: it is `ready` when they are moved.
     """
     rng, clock = Random(), SystemClock()  # noqa: S311 - it is a show
     shop, provider = Receiver(rng), Receiver(rng)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from penstock.domain.job import Context, Live
 from penstock.domain.settlement import moved
-from penstock.domain.states import Effect, JobState, Move, Verb, answer
+from penstock.domain.states import Effect, JobState, Move, Verb, answer, does_nothing
 
 Changed = str | None | EllipsisType
 
@@ -53,7 +53,7 @@ def move_of(state: JobState) -> Move | None:
 def refusal(state: JobState, edit: Edit, context: Context | None, *, replay: bool) -> str | None:
     """Return why a job in this state is not edited; None = it is."""
     if answer(Verb.EDIT, state).effect is not Effect.NOW:
-        return f"{Verb.EDIT} does nothing to a job that is {state.label}"
+        return does_nothing(Verb.EDIT, state)
     if not edit.content and edit.run_at is None:
         return "there is nothing to change"
     if edit.content and context is None:

@@ -243,3 +243,17 @@ def answer(verb: Verb, state: JobState, *, force: bool = False) -> Answer:
     if force and verb is Verb.CANCEL and state in (S.DISPATCHED, S.RUNNING):
         return _now(Move.CANCEL)
     return VERBS[verb].get(state, _REFUSE)
+
+
+def does_nothing(verb: Verb, state: JobState) -> str:
+    """Return that a verb is refused in a state, and what helps."""
+    first = "; hold it first" if state is S.CLAIMED and verb in (Verb.EDIT, Verb.SKIP) else ""
+    return f"{verb} does nothing to a job that is {state.label}{first}"
+
+
+def overtaken(gone: int) -> str:
+    """Return why an ended job of a group does not go again, and what sends it all the same."""
+    who = "1 job" if gone == 1 else f"{gone} jobs"
+    return (
+        f"{who} behind it in its group went already; to send it all the same: --out-of-order"
+    )

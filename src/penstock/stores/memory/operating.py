@@ -8,7 +8,7 @@ from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import key_taken, moved, went
-from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
+from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer, does_nothing, overtaken
 from penstock.ports.store import Done
 from penstock.stores.memory.intake import owner
 from penstock.stores.memory.tables import Key, Request, Tables, place
@@ -46,7 +46,7 @@ def operate_one(tables: Tables, order: Order, job_id: str) -> Done:
         return Done(Effect.REFUSED, state, "edits need the new values")
     what = answer(verb, state, force=order.force)
     if what.effect is Effect.REFUSED:
-        return Done(Effect.REFUSED, state, f"{verb} does nothing to a job that is {state.label}")
+        return Done(Effect.REFUSED, state, does_nothing(verb, state))
     if what.effect is Effect.REQUESTED or what.move is None:
         tables.requests[row.arrival] = Request(verb, order.actor, order.reason, order.now)
         _note(tables, row, row, order)
@@ -70,7 +70,7 @@ def replay_refusal(tables: Tables, row: Live, order: Order) -> str | None:
         return "its lane was deleted"
     gone = 0 if order.force else _gone_behind(tables, row, order.called)
     if gone:
-        return f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+        return overtaken(gone)
     return _take_key_back(tables, row, order.now)
 
 

@@ -21,10 +21,10 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from penstock.domain.job import Live
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.postgres.copying import copy_sql, rows_text
@@ -317,5 +317,7 @@ def translated(operation: str) -> Iterator[None]:
         raise StoreError(f"the database refuses this user: {error.diag.message_primary}") from error
     except pg.RestrictViolation as error:  # a lane got a job while it was being deleted
         raise StoreError(str(error.diag.message_primary)) from error
+    except PoolClosed as error:
+        raise StoreClosed(operation) from error
     except (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout, PoolTimeout) as error:
         raise StoreUnavailable(f"{operation} ({error})") from error

@@ -10,7 +10,7 @@ from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
 from penstock.domain.pauses import check_until
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import Landing, key_taken, moved
-from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer
+from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer, does_nothing, overtaken
 from penstock.ports.store import Done
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.enqueue import Key, Owner, whose
@@ -140,7 +140,7 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
         return Done(Effect.REFUSED, state, "edits need the new values")
     what = answer(verb, state, force=order.force)
     if what.effect is Effect.REFUSED:
-        return Done(Effect.REFUSED, state, f"{verb} does nothing to a job that is {state.label}")
+        return Done(Effect.REFUSED, state, does_nothing(verb, state))
     if what.effect is Effect.REQUESTED or what.move is None:
         plan.requests.append(row.arrival)
         plan.audit.append(_note(row, row, order))
@@ -186,7 +186,7 @@ def replay_refusal(tx: Tx, hot: HotPath, row: Live, order: Order, keys: dict[Key
         return "its lane was deleted"
     gone = 0 if order.force else gone_behind(tx, hot, row, order.called)
     if gone:
-        return f"{gone} {'job' if gone == 1 else 'jobs'} behind it in its group went already"
+        return overtaken(gone)
     return _take_key_back(tx, row, keys)
 
 

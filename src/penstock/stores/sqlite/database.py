@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 from penstock.domain.job import Live
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import StoreClosed, StoreError, StoreUnavailable
 from penstock.stores.sql.database import Row
 from penstock.stores.sqlite.times import from_us, to_us
 from penstock.stores.sqlite.wakeups import SqliteWakeups
@@ -266,7 +266,7 @@ class SqliteDatabase:
 
     def _require_open(self, operation: str) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{operation} (it was closed: open it again)")
+            raise StoreClosed(operation)
 
     def _require_file(self, operation: str) -> None:
         """Raise StoreUnavailable unless the path still leads to the file that is open."""
