@@ -66,6 +66,19 @@ async def test_a_pools_rate_holds_for_its_lanes_on_two_nodes_together(engine: En
         assert most_within(times, window) <= 40 * (window + SLACK_S) + 8
 
 
+async def test_the_one_token_of_a_pool_goes_from_node_to_node(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="40/s", burst=1), actor="test")
+    engine.lane(pool="web")
+    engine.lane("more", pool="web")
+    ids = engine.enqueue(*({"lane": lane} for _ in range(25) for lane in ("orders", "more")))
+    async with engine.node(lanes=("orders",)), engine.node(lanes=("more",)):
+        await engine.ended(*ids)
+
+    times = [call.at for call in engine.sent]
+    for window in (0.2, 0.5, 1.0):
+        assert most_within(times, window) <= 40 * (window + SLACK_S) + 1
+
+
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:
     engine.store.put_pool(pool("web", rate="60/s", burst=6), actor="test")
     engine.lane(pool="web", weight=3)

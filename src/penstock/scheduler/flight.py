@@ -348,9 +348,8 @@ class Flight:
                 keep.append(claimed)
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
-            self._decide(
-                {claimed.job.arrival: Returned(f"limit of {'/'.join(filter(None, key))}", max(wait, spread))}
-            )
+            soonest = max(wait / self._deck.limits.nodes, spread)  # others may want none of it
+            self._decide({claimed.job.arrival: Returned(f"limit of {'/'.join(filter(None, key))}", soonest)})
             self._next_of_group(claimed, went=False)
         self._ready = keep
 

@@ -27,11 +27,12 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.flow import Grant, Limit, Need
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
-from penstock.scheduler.share import IDLE_S, TTL, Name, Share
+from penstock.scheduler.share import IDLE_S, REST_S, TTL, Name, Share
 
 SOONEST_S: Final = 0.002
 LATEST_S: Final = 0.25
 REPORT_S: Final = 0.02
+OTHERS_S: Final = 0.025
 IN_SIGHT: Final = timedelta(seconds=1)
 NOBODY: Final = 0
 ALL: Final = 2**31 - 1
@@ -82,6 +83,7 @@ class Limits:
         free: dict[int, int] = {}
         taken: Counter[int] = Counter()
         wanted: Counter[int] = Counter()
+        grown: list[Share] = []
         go: list[J] = []
         wait: list[J] = []
         for claimed in jobs:
@@ -89,22 +91,27 @@ class Limits:
             for name, limit in zip(names, plan.limits_of(claimed), strict=True):
                 if name not in shares:
                     shares[name] = self._share(limit, plan)
+                    grown = [*grown, shares[name]] if shares[name].regrow(now) else grown
                     free[name] = shares[name].allows(plan.name, now)
             may_go = all(free[name] > taken[name] for name in names)
             (taken if may_go else wanted).update(names)
             (go if may_go else wait).append(claimed)
         for name, number in taken.items():
-            shares[name].take(plan.name, number)
+            shares[name].take(plan.name, number, now)
             if shares[name].spent and self._slice(shares[name].limit) == 1:
                 self._wanted.set()  # a bucket this small stands still until it hears that its token is gone
         for name, number in wanted.items():
             self._want(shares[name], plan.name, who, now, jobs=number)
+        if any(share.tokens for share in grown):
+            self._tell()  # others may have a use for it
         return go, wait
 
     def _want(self, share: Share, lane: str, who: int, now: float, *, jobs: int) -> None:
         """Note that jobs wait; what the store was not asked for yet it is asked for at once."""
         share.wants[lane, who] = share.wants.get((lane, who), 0) + jobs
         self._waits.setdefault((lane, who), []).append(share)
+        if share.has_all(now) or now < share.rests_until:  # asking brings nothing
+            return
         if share.wanted() > max(share.asked, share.free(now)) or now >= share.until:
             self._wanted.set()
 
@@ -143,7 +150,7 @@ class Limits:
                 share.slots = max(share.busy, share.slots - number)
                 share.handed += number
                 share.asked = 0  # whoever wants one now must not wait for the next round
-            if tokens and limit.rate is not None:
+            if tokens and limit.rate is not None and not share.here:  # there it grows again as it is
                 back = min(number, share.spent)
                 share.spent, share.tokens = share.spent - back, share.tokens + back
             if share.wants:
@@ -205,6 +212,9 @@ class Limits:
         """Ask the store for what is wanted, and bring back what is not, until told to stop."""
         while not stop.is_set():
             self._wanted.clear()
+            now = self._ground.monotonic()
+            if [share for share in self._shares.values() if share.regrow(now)]:
+                self._tell()
             shares = self._to_ask()
             if shares:
                 await self.ask(shares)
@@ -227,7 +237,7 @@ class Limits:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
         except StoreUnavailable:
             for share in shares:  # nobody knows what we hold: nothing, then
-                share.void, share.tokens, share.allowed = True, 0, {}
+                share.void, share.here, share.tokens, share.allowed = True, False, 0, {}
             await asyncio.sleep(0.1)
             return
         for share, need, grant in zip(shares, needs, grants, strict=True):
@@ -241,16 +251,25 @@ class Limits:
         share.tokens = max(0, grant.tokens - share.spent)
         share.slots = max(share.busy, grant.slots - share.handed)  # what went out while we asked
         share.until = trusted_until(started, TTL)
+        share.come_or_gone(now, here=share.whole > 0 and grant.tokens > 0)
         share.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
         share.share_out(now)
 
     def _need(self, share: Share) -> Need:
-        limit, wanted = share.limit, share.wanted()
-        spent = ALL if share.void else share.spent
+        limit, wanted, now = share.limit, share.wanted(), self._ground.monotonic()
         tokens = min(wanted, self._slice(limit)) if limit.rate is not None else 0
+        if share.turn_over(now):
+            share.rests_until = now + REST_S
+        if now < share.rests_until:
+            tokens = 0
         slots = min(share.busy + wanted, max(share.busy, self._fair(limit))) if limit.max_in_flight else 0
-        if share.useless(self._ground.monotonic()) and self._ground.rng.random() < 0.5:
+        if share.useless(now) and self._ground.rng.random() < 0.5:
             tokens, slots, share.useless_since = 0, share.busy, None
+        spent = share.spent
+        if share.grows(now):  # it is held on to: to the store nothing has happened
+            tokens, spent = 1, spent - 1
+        if share.void:
+            spent = ALL
         return Need(limit, tokens=tokens, spent=spent, slots=slots, busy=share.busy)
 
     def _to_ask(self) -> list[Share]:
@@ -259,17 +278,29 @@ class Limits:
         found = []
         for name, share in list(self._shares.items()):
             idle = share.idle(now)
-            unmet = share.wanted() > share.free(now) or share.spent or share.stale(now) or share.useless(now)
+            unmet = self._unmet(share, now) or share.stale(now) or share.useless(now)
             if unmet or (idle and (share.tokens or share.slots)):
                 found.append(share)
             elif idle:
                 del self._shares[name]
         return found
 
+    def _unmet(self, share: Share, now: float) -> bool:
+        """Say whether there is something to be had, or to be told, that jobs wait for."""
+        if share.has_all(now):
+            if not share.wants:  # others may have a use for the token
+                return share.tokens > 0
+            slots = share.limit.max_in_flight is None or share.slots > share.busy
+            return not slots or share.turn_over(now)
+        return share.spent > 0 or (share.wanted() > share.free(now) and now >= share.rests_until)
+
     def _pause(self) -> float:
         """Return how long to wait before asking again: until a slice's worth of tokens should be there."""
         now, pause = self._ground.monotonic(), IDLE_S
         for share in self._shares.values():
+            if share.has_all(now):
+                pause = min(pause, LATEST_S, max(0.0, (share.grows_at or share.turn_ends) - now))
+                continue
             if share.spent:
                 pause = min(pause, REPORT_S)
             if share.busy:
@@ -277,7 +308,9 @@ class Limits:
             if share.wanted() <= share.free(now):
                 continue
             pause = min(pause, LATEST_S)
-            if share.limit.rate is not None:
+            if now < share.rests_until:
+                pause = min(pause, share.rests_until - now)
+            elif share.limit.rate is not None:
                 pause = min(pause, max(SOONEST_S, self._minting(share, share.limit.rate, now)))
         return pause
 
@@ -286,7 +319,9 @@ class Limits:
         token, size = rate.per.total_seconds() / rate.count, self._slice(share.limit)
         if size > 1:
             return max(0.5 * size * self.nodes * token, share.next_token - now)
-        return share.next_token - now if share.next_token else token  # another node has it and will spend it
+        if share.next_token:
+            return share.next_token - now
+        return min(token, OTHERS_S) if share.whole else token  # another node has it and will spend it
 
     def _slice(self, limit: Limit) -> int:
         return slice_size(limit.rate, limit.burst, nodes=self.nodes, ttl=TTL) if limit.rate else 0
@@ -301,7 +336,7 @@ class Limits:
             share = self._shares[name] = Share(limit)
         elif share.limit != limit:  # changed at run time: what is held was granted by other rules
             share.limit, share.until = limit, 0.0
-        share.weights[plan.name] = plan.weight
+        share.weights[plan.name], share.nodes = plan.weight, self.nodes
         return share
 
     def _tell(self) -> None:

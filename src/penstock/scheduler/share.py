@@ -1,4 +1,10 @@
-"""What one node holds of one limit: tokens and slots, who waits for them, and how they are divided."""
+"""What one node holds of one limit: tokens and slots, who waits for them, and how they are divided.
+
+**The whole bucket.** Of a bucket with room for one token whoever holds that token holds all there is: while
+it is out nothing is minted. So a node need not bring back what it spent. The token *grows* again here, as it
+would in the store, and is spent again; no round trip comes between two calls. A node that has had its turn
+gives the token back once it has grown.
+"""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,6 +16,10 @@ from penstock.ports.flow import Limit
 TTL: Final = timedelta(seconds=5)
 IDLE_S: Final = 1.0
 USELESS_S: Final = 0.3
+TURN_S: Final = 3.0  # of all nodes together
+REST_S: Final = 0.03
+INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
+LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
 UNLIMITED: Final = 2**31 - 1
 
 
@@ -41,12 +51,61 @@ class Share:
     void: bool = False
     quiet_since: float | None = None
     useless_since: float | None = None
+    here: bool = False
+    ripe: float = 0.0
+    grows_at: float = 0.0
+    came_at: float = 0.0
+    nodes: int = 1
+    rests_until: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """How many seconds the one token of the bucket takes to grow again; 0 = it does not grow here."""
+        rate = self.limit.rate
+        pace = 0.0 if rate is None or self.limit.burst > 1 else rate.per.total_seconds() / rate.count
+        return pace if pace <= 1.0 else 0.0
+
+    def grows(self, now: float) -> bool:
+        """Say whether a token that was spent is growing again, as far as this node is trusted."""
+        return self.here and self.grows_at > 0.0 and now < self.until and not self.void
+
+    def has_all(self, now: float) -> bool:
+        """Say whether the one token of the bucket is here, grown or growing."""
+        return self.here and now < self.until and (self.tokens > 0 or self.grows(now))
+
+    def regrow(self, now: float) -> bool:
+        """Take the token that has grown again, if it has."""
+        if not self.grows(now) or now < self.grows_at - INSTANT_S:
+            return False
+        self.ripe, self.grows_at = self.grows_at, 0.0
+        self.tokens, self.spent = self.tokens + 1, self.spent - 1
+        self.share_out(now)
+        return True
+
+    def come_or_gone(self, now: float, *, here: bool) -> None:
+        """Note whether the one token of the bucket is here; if it came, its turn begins."""
+        if here and not self.here:
+            self.ripe = self.came_at = now
+        if not (here and self.here):
+            self.grows_at = 0.0
+        self.here = here
+
+    @property
+    def turn_ends(self) -> float:
+        """When another node may have the token; how many there are a node learns late."""
+        return self.came_at + TURN_S / self.nodes
+
+    def turn_over(self, now: float) -> bool:
+        """Say whether the token is to go to another node, now that it is there."""
+        return self.here and now >= self.turn_ends and self.tokens > 0
 
     def free(self, now: float) -> int:
         """Return how many jobs may go now."""
         if now >= self.until:
             return 0
         tokens = self.tokens if self.limit.rate is not None else UNLIMITED
+        if self.turn_over(now):
+            return 0
         slots = self.slots - self.busy if self.limit.max_in_flight is not None else UNLIMITED
         return max(0, min(tokens, slots))
 
@@ -88,11 +147,13 @@ class Share:
         free = self.free(now)
         return min(free, self.allowed.get(lane, 0)) if self.allowed else free
 
-    def take(self, lane: str, jobs: int) -> None:
+    def take(self, lane: str, jobs: int, now: float) -> None:
         """Take what so many jobs need."""
         if self.limit.rate is not None:
             self.tokens -= jobs
             self.spent += jobs
+            if self.here:
+                self.next_token = self.grows_at = max(self.ripe, now - LATE_S) + self.whole
         self.busy += jobs
         self.useless_since = None
         if self.allowed:

@@ -1,0 +1,83 @@
+"""Of a bucket with room for one token, whoever holds the token holds the bucket: it grows again there."""
+
+from datetime import timedelta
+
+import pytest
+
+from penstock.domain.rates import Rate
+from penstock.ports.flow import Limit
+from penstock.scheduler.share import LATE_S, TURN_S, Share
+
+TEN = Rate(10, timedelta(seconds=1))
+
+
+def holding(rate: Rate = TEN, *, burst: int = 1) -> Share:
+    """Return a share of a node that was just given the token, at second 100, and is trusted until 104."""
+    share = Share(Limit("pool", "web", rate=rate, burst=burst), tokens=1, until=104.0, nodes=2)
+    share.come_or_gone(100.0, here=share.whole > 0)
+    return share
+
+
+def test_a_token_that_was_spent_grows_again_in_its_time() -> None:
+    share = holding()
+    share.take("orders", 1, 100.0)
+
+    assert (share.free(100.0), share.spent, share.has_all(100.0)) == (0, 1, True)
+    assert not share.regrow(100.099)
+    assert share.regrow(100.1)
+    assert (share.free(100.1), share.spent, share.grows(100.1)) == (1, 0, False)
+    assert not share.regrow(100.2)
+
+
+def test_what_a_timer_is_late_by_is_not_lost_and_more_is() -> None:
+    share = holding()
+    share.take("orders", 1, 100.0)
+    share.regrow(100.1)
+    share.take("orders", 1, 100.1 + LATE_S / 2)
+    assert share.grows_at == pytest.approx(100.2)
+    share.regrow(100.2)
+    share.take("orders", 1, 100.25)
+    assert share.grows_at == pytest.approx(100.35 - LATE_S)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst"), [(TEN, 2), (Rate(30, timedelta(minutes=1)), 1)], ids=["room for two", "slow"]
+)
+def test_elsewhere_it_grows_in_the_store_alone(rate: Rate, burst: int) -> None:
+    share = holding(rate, burst=burst)
+    share.take("orders", 1, 100.0)
+
+    assert (share.whole, share.grows(100.0), share.regrow(103.9)) == (0.0, False, False)
+    assert share.spent == 1
+
+
+def test_nothing_grows_where_nobody_knows_whose_it_is() -> None:
+    share = holding()
+    share.take("orders", 1, 103.95)
+    assert not share.regrow(104.1)  # its lease is over
+    lost = holding()
+    lost.take("orders", 1, 100.0)
+    lost.void = True
+    assert not lost.regrow(100.1)
+    gone = holding()
+    gone.take("orders", 1, 100.0)
+    gone.come_or_gone(100.05, here=False)
+    assert not gone.regrow(100.1)
+
+
+def test_a_turn_ends_with_a_token_at_hand() -> None:
+    share = holding()
+    end = 100.0 + TURN_S / 2
+
+    share.take("orders", 1, end - 0.05)
+    assert not share.turn_over(end)
+    share.regrow(end + 0.05)
+    assert (share.turn_over(end + 0.05), share.free(end + 0.05)) == (True, 0)
+
+
+def test_a_lease_that_is_renewed_goes_on_with_its_turn() -> None:
+    share = holding()
+    share.take("orders", 1, 101.0)
+    share.come_or_gone(101.02, here=True)
+
+    assert (share.turn_ends, share.grows(101.02)) == (100.0 + TURN_S / 2, True)
