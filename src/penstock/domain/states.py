@@ -254,6 +254,4 @@ def does_nothing(verb: Verb, state: JobState) -> str:
 def overtaken(gone: int) -> str:
     """Return why an ended job of a group does not go again, and what sends it all the same."""
     who = "1 job" if gone == 1 else f"{gone} jobs"
-    return (
-        f"{who} behind it in its group went already; to send it all the same: --out-of-order"
-    )
+    return f"{who} behind it in its group went already; to send it all the same: --out-of-order"
