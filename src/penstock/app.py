@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+from asyncio import Event, TaskGroup
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import aclosing
@@ -86,9 +87,7 @@ _LOG: Final = logging.getLogger("penstock")
 
 # What runs beside the node until `over`: (the store, threads to call it on, ready, stop, over).
 # Nothing is sent before it says that it is ready.
-Companion = Callable[
-    [Store, Executor, asyncio.Event, asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]
-]
+Companion = Callable[[Store, Executor, Event, Event, Event], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
@@ -198,16 +197,19 @@ class App:
             tasks.create_task(figures.keep_sampling(api_threads, http_over))
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
-            if self.companion is not None:
-                ready = asyncio.Event()
-                tasks.create_task(self.companion(store, api_threads, ready, self.stop, http_over))
-                await ready.wait()
+            await self._accompanied(tasks, store, api_threads, http_over)
             self._up(url_of(sock))
             async with asyncio.TaskGroup() as engines:
                 engines.create_task(node.run())
                 if routing is not None:
                     engines.create_task(routing.router.run())
             http_over.set()
+
+    async def _accompanied(self, tasks: TaskGroup, store: Store, threads: Executor, over: Event) -> None:
+        if self.companion is not None:
+            ready = Event()
+            tasks.create_task(self.companion(store, threads, ready, self.stop, over))
+            await ready.wait()
 
     def _up(self, url: str) -> None:
         spare_what_is_loaded()
