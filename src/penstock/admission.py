@@ -7,7 +7,7 @@ from typing import Any, Final
 from penstock.domain.durations import parse_size
 from penstock.domain.intake import Given, new_job
 from penstock.domain.job import NewJob
-from penstock.domain.lanes import Lane
+from penstock.domain.lanes import Lane, oversize
 from penstock.domain.masking import masked_in
 from penstock.domain.names import near, unknown
 from penstock.errors import InvalidJob, LaneFull, PenstockError, UnknownLane
@@ -26,13 +26,8 @@ class _Room:
     jobs: int | None
 
     def check_size(self, payload: str) -> None:
-        size = len(payload.encode())
-        if size > self.bytes:
-            raise InvalidJob(
-                "payload",
-                f"has {size} bytes, more than the lane's max_payload of {self.lane['max_payload']}:"
-                " send less, or a reference to where the rest is",
-            )
+        if problem := oversize(payload, self.lane):
+            raise InvalidJob("payload", problem)
 
     def take_place(self, places: int) -> None:
         if places <= 0:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.domain.edits import Edit
+from penstock.domain.lanes import lane as lane_of
 from penstock.domain.operations import (
     COLLECT,
     MOST_JOBS,
@@ -126,7 +127,20 @@ def test_a_slice_is_no_more_than_a_seconds_worth(rate: int | None, size: int) ->
     ],
 )
 def test_an_edit_is_made_for_each_job(change: str | None, payload: str | None, edit: Edit | str) -> None:
-    assert edit_of(change, said(payload=payload)) == edit
+    assert edit_of(change, said(payload=payload), lane_of("pay")) == edit
+
+
+LARGE = "x" * 60
+
+
+@pytest.mark.parametrize("change", [{"merge": f'{{"a": "{LARGE}"}}'}, {"payload": f'"{LARGE}"'}])
+def test_an_edit_is_held_to_what_the_lane_takes(change: dict[str, str]) -> None:
+    small = lane_of("pay", max_payload="50B")
+    found = edit_of(json.dumps(change), said(payload='{"b": 1}'), small)
+    assert isinstance(found, str)
+    assert "more than the lane's max_payload of 50B" in found
+    assert isinstance(edit_of(json.dumps(change), said(payload='{"b": 1}'), None), Edit)
+    assert isinstance(edit_of('{"payload": null}', said(payload='{"b": 1}'), small), Edit)
 
 
 def test_the_audit_says_what_there_is_to_say() -> None:

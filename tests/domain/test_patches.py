@@ -37,4 +37,4 @@ def test_what_cannot_be_merged_is_refused(payload: str, patch: str, problem: str
 
 
 def test_a_job_without_a_payload_has_nothing_to_merge_into() -> None:
-    assert edit_of(json.dumps({"merge": "{}"}), None) == "it has no payload to change"
+    assert edit_of(json.dumps({"merge": "{}"}), None, None) == "it has no payload to change"

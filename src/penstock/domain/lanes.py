@@ -360,3 +360,14 @@ _CHECKS: Final[Mapping[str, Callable[[Setting, object], str | int | bool]]] = {
     "misfire": _misfire,
     "retry": _retry,
 }
+
+
+def oversize(payload: str, lane: Lane) -> str | None:
+    """Say why a lane does not take a payload of this size, None = it does."""
+    size = len(payload.encode())
+    if size <= parse_size(lane["max_payload"]):
+        return None
+    return (
+        f"has {size} bytes, more than the lane's max_payload of {lane['max_payload']}:"
+        " send less, or a reference to where the rest is"
+    )

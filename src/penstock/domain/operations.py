@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from penstock.domain.edits import Edit
 from penstock.domain.filters import JobQuery
 from penstock.domain.job import Context, Job
+from penstock.domain.lanes import Lane, oversize
 from penstock.domain.ordering import sequence_of
 from penstock.domain.patches import BadPatch, merged
 from penstock.domain.payloads import BadPayload
@@ -201,8 +202,11 @@ def _refusals(before: str, answers: list[tuple[Effect, str]]) -> str:
     return json.dumps(found)
 
 
-def edit_of(change: str | None, context: Context | None) -> Edit | str:
-    """Return what an edit of one job is, or why there is none: the same change, on its own payload."""
+def edit_of(change: str | None, context: Context | None, lane: Lane | None) -> Edit | str:
+    """Return what an edit of one job is, or why there is none: the same change, on its own payload.
+
+    What comes of it is held to what its lane takes, as if the job were new.
+    """
     wanted: dict[str, Any] = json.loads(change or "{}")
     content = {name: wanted[name] for name in ("payload", "headers", "target") if name in wanted}
     if "merge" in wanted:
@@ -212,6 +216,9 @@ def edit_of(change: str | None, context: Context | None) -> Edit | str:
             content["payload"] = merged(context.payload, wanted["merge"])
         except (BadPatch, BadPayload) as error:
             return str(error)
+    payload = content.get("payload")
+    if payload is not None and lane is not None and (problem := oversize(payload, lane)):
+        return f"its payload {problem}"
     return Edit(**content)
 
 

@@ -142,7 +142,8 @@ class OperationsPart:
         order = operating.Order(verb, operation.actor, reason, self.now(), called, force=operation.force)
         if verb is Verb.EDIT:
             row = tables.row(tables.by_id.get(job_id, 0))
-            wanted = edit_of(operation.change, None if row is None else tables.context(row))
+            lane = None if row is None else tables.lanes.get(tables.lane_names[row.lane])
+            wanted = edit_of(operation.change, None if row is None else tables.context(row), lane)
             if isinstance(wanted, str):
                 return Effect.REFUSED, wanted
             done = editing.edit(tables, job_id, wanted, order, replay=True)

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Audit
+from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.operations import (
     KEPT,
@@ -32,6 +33,7 @@ from penstock.errors import InUse, InvalidQuery, NotFound
 from penstock.stores.sql import editing, listing, nodes, verbs
 from penstock.stores.sql.database import Database, Row, Tx, one
 from penstock.stores.sql.hotpath import HotPath
+from penstock.stores.sql.lanes import load_lanes
 from penstock.stores.sql.reading import contexts_of, locate
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 
@@ -52,10 +54,6 @@ NEXT: Final = f"""
     SELECT {", ".join(Meant._fields)} FROM penstock.operation_jobs
      WHERE operation = :id AND (lane, grp, seq, arrival) > (:lane, :grp, :seq, :arrival)
      ORDER BY operation, lane, grp, seq, arrival LIMIT :limit"""
-MATES: Final = """
-    SELECT arrival FROM penstock.operation_jobs
-     WHERE operation = :id AND lane = :lane AND grp = :grp
-     ORDER BY operation, lane, grp, seq, arrival LIMIT :few"""
 ENDED: Final = (
     "SELECT id FROM penstock.operations WHERE finished_at < :before ORDER BY finished_at LIMIT :few"
 )
@@ -67,7 +65,6 @@ OLDEST: Final = "SELECT arrival FROM penstock.operation_jobs WHERE operation = :
 DROP: Final = "DELETE FROM penstock.operations WHERE id = ANY(:ids)"
 FIRST: Final = "~"  # behind every id
 FEW: Final = 100
-MATES_KNOWN: Final = 10_000
 
 
 class OperationsPart:
@@ -223,30 +220,21 @@ def _carry_out(tx: Tx, hot: HotPath, operation: Operation, rows: list[Meant]) ->
         reason=f"{operation.reason} (operation {operation.id})",
         force=operation.force,
         now=tx.now,
-        called=_mates(tx, operation, rows),
+        operation=operation.id,
     )
     if order.verb is Verb.EDIT:
-        return [_edited(tx, hot, operation, order, row) for row in rows]
+        lanes = {known.id: known for known in load_lanes(tx).values()}
+        return [_edited(tx, hot, operation, order, row=row, lane=lanes.get(row.lane)) for row in rows]
     answers = verbs.operate(tx, hot, [row.id for row in rows], order)
     return [(answer.effect, answer.text) for answer in answers]
 
 
-def _mates(tx: Tx, operation: Operation, rows: list[Meant]) -> frozenset[int]:
-    """Return all jobs of these groups that the operation is about: they go again in order, slice by slice."""
-    if operation.verb not in (Verb.RETRY, Verb.EDIT):
-        return frozenset()
-    groups = sorted({(row.lane, row.grp) for row in rows if row.grp})
-    each: dict[str, list[object]] = {
-        "lane": [lane for lane, _ in groups],
-        "grp": [group for _, group in groups],
-    }
-    return frozenset(row[0] for row in tx.fetch_each(MATES, each, id=operation.id, few=MATES_KNOWN))
-
-
-def _edited(tx: Tx, hot: HotPath, operation: Operation, order: verbs.Order, row: Meant) -> tuple[Effect, str]:
+def _edited(
+    tx: Tx, hot: HotPath, operation: Operation, order: verbs.Order, *, row: Meant, lane: Lane | None
+) -> tuple[Effect, str]:
     live = locate(tx, hot, [row.arrival], lock=True).row(row.arrival)
     context = None if live is None else contexts_of(tx, [live]).get(row.arrival)
-    wanted = edit_of(operation.change, context)
+    wanted = edit_of(operation.change, context, lane)
     if isinstance(wanted, str):
         return Effect.REFUSED, wanted
     done = editing.edit(tx, hot, row.id, wanted, order, replay=True)

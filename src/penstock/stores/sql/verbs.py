@@ -1,5 +1,6 @@
 """Operators' verbs: carried out now, left as a request with the holder, or refused with the reason."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,17 @@ from penstock.domain.ordering import SENT_OFFSET, Mode, Place, sequence_of
 from penstock.domain.pauses import check_until
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import Landing, key_taken, moved
-from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer, does_nothing, overtaken
+from penstock.domain.states import (
+    TERMINAL,
+    Effect,
+    JobState,
+    Move,
+    Verb,
+    allowed,
+    answer,
+    does_nothing,
+    overtaken,
+)
 from penstock.ports.store import Done
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.enqueue import Key, Owner, whose
@@ -35,12 +46,19 @@ EARLIEST_DEAD = """
                        WHERE d.lane = :lane AND d.grp = :grp AND d.mode <> 0
                        ORDER BY d.seq, d.arrival LIMIT 1)
      WHERE lane = :lane AND grp = :grp"""
-_WENT = "lane = :lane AND grp = :grp AND (ord < 0 OR state = 10)"
-WENT = (
-    f"SELECT ord, arrival, state FROM penstock.jobs WHERE holds AND {_WENT}",
-    f"SELECT ord, arrival, state FROM penstock.jobs WHERE NOT holds AND grp IS NOT NULL AND {_WENT}",
-    f"SELECT ord, arrival, state FROM penstock.dead WHERE mode <> 0 AND {_WENT}",
-    f"SELECT ord, arrival, state FROM penstock.history WHERE grp IS NOT NULL AND {_WENT}",
+_WENT = "j.lane = :lane AND j.grp = :grp AND (j.ord < 0 OR j.state = 10)"
+_STAYS = ", ".join(str(state.value) for state in TERMINAL if not allowed(state, Move.REPLAY))
+_MATE = """EXISTS (SELECT 1 FROM penstock.operation_jobs m
+      WHERE m.operation = :operation AND m.lane = j.lane AND m.grp = j.grp
+        AND m.seq = CASE WHEN j.ord < 0 THEN j.ord + 2147483648 ELSE j.ord END AND m.arrival = j.arrival)"""
+WENT = tuple(
+    f"SELECT j.ord, j.arrival, j.state FROM penstock.{where} AND {_WENT}{unless}"
+    for where, unless in (
+        ("jobs j WHERE j.holds", ""),
+        ("jobs j WHERE NOT j.holds AND j.grp IS NOT NULL", ""),
+        ("dead j WHERE j.mode <> 0", f" AND NOT {_MATE}"),
+        ("history j WHERE j.grp IS NOT NULL", f" AND (j.state IN ({_STAYS}) OR NOT {_MATE})"),
+    )
 )
 LANE = "SELECT id FROM penstock.lanes WHERE id = :lane FOR UPDATE"  # it stays until the job is back
 KEY_OF = """
@@ -70,7 +88,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Who wants what, and why; `called` are all the jobs it is about, beside those that are named."""
+    """Who wants what, and why.
+
+    `called` are all the jobs it is about; those of `operation` too, which may be very many. `gone` keeps what
+    was found of a group: a slice is about a hundred jobs of one, and asks once.
+    """
 
     verb: Verb
     actor: str
@@ -78,6 +100,8 @@ class Order:
     force: bool
     now: datetime
     called: frozenset[int] = frozenset()
+    operation: str | None = None
+    gone: dict[tuple[int, str | None], list[Place]] = field(default_factory=dict)
 
 
 def operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> list[Done]:
@@ -184,7 +208,7 @@ def replay_refusal(tx: Tx, hot: HotPath, row: Live, order: Order, keys: dict[Key
     """
     if not tx.fetch(LANE, lane=row.lane):
         return "its lane was deleted"
-    gone = 0 if order.force else gone_behind(tx, hot, row, order.called)
+    gone = 0 if order.force else gone_behind(tx, hot, row, order)
     if gone:
         return overtaken(gone)
     return _take_key_back(tx, row, keys)
@@ -200,26 +224,35 @@ def _take_key_back(tx: Tx, row: Live, keys: dict[Key, str]) -> str | None:
     return None
 
 
-def gone_behind(tx: Tx, hot: HotPath, row: Live, called: frozenset[int]) -> int:
+def gone_behind(tx: Tx, hot: HotPath, row: Live, order: Order) -> int:
     """Return how many jobs behind this one in its group were sent, or are being sent.
 
-    One that the same call replays does not count: they go again in order.
+    One that the same call or operation replays does not count: they go again in order.
     """
     if not Mode(row.mode).ordered:
         return 0
-    params = {"lane": row.lane, "grp": row.grp}
+    group = (row.lane, row.grp)
+    if group not in order.gone:
+        order.gone[group] = sorted(_went(tx, hot, row, order))
+    places = order.gone[group]
+    return len(places) - bisect_right(places, Place(sequence_of(row.ord), row.arrival))
+
+
+def _went(tx: Tx, hot: HotPath, row: Live, order: Order) -> set[Place]:
+    """Return the jobs of a group that were sent and do not go again, wherever they stand."""
+    params = {"lane": row.lane, "grp": row.grp, "operation": order.operation or ""}
     tx.fetch(LOCK_GROUP, **params)  # nobody claims of it until the replay is written or refused
     went = {
-        Place(sequence_of(order), arrival)
+        Place(sequence_of(ord_), arrival)
         for sql in WENT
-        for order, arrival, state in tx.fetch(sql, **params)
-        if arrival not in called or not allowed(JobState(state), Move.REPLAY)
+        for ord_, arrival, state in tx.fetch(sql, **params)
+        if arrival not in order.called or not allowed(JobState(state), Move.REPLAY)
     }
     for (epoch,) in tx.fetch(CLAIM_OF, **params):
         claim = hot.claim_row(tx, epoch, lock=False)
         jobs = claim.open_jobs() if claim is not None else []
         went |= {Place(sequence_of(job.ord), job.arrival) for job in jobs if job.grp == row.grp}
-    return sum(1 for place in went if place > Place(sequence_of(row.ord), row.arrival))
+    return went
 
 
 def _note(before: Live, after: Live, order: Order) -> Audit:

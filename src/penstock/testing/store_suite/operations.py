@@ -170,6 +170,18 @@ class OperationTests:
         assert (state(store, one), state(store, two)) == (S.PENDING, S.DEAD)
         assert store.payload_versions(one)[0].payload == '{"url": "http://a", "n": 1.10}'
 
+    def test_an_edit_that_makes_a_payload_too_large_for_its_lane_is_refused(self, store: Store) -> None:
+        """Job by job, as their payloads differ; the others are edited."""
+        put_lane(store, max_payload="40B")
+        short = in_state(store, S.DEAD, payload='{"n": 1}')
+        long = in_state(store, S.DEAD, payload='{"n": "a quite long text"}')
+        change = '{"merge": "{\\"to\\": \\"ann@example\\"}"}'
+        ended = run(store, start(store, Verb.EDIT, "", change=change))
+
+        assert (ended.done, ended.refused) == (1, 1)
+        assert "more than the lane's max_payload of 40B" in ended.refusals
+        assert (state(store, short), state(store, long)) == (S.PENDING, S.DEAD)
+
     def test_jobs_that_come_later_are_not_meant(self, store: Store) -> None:
         """Nor is a job done twice that dies again meanwhile."""
         put_lane(store)
