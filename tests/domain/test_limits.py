@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.domain.limits import Account, Grant, Lease, Limit, Need, permit
-from penstock.domain.rates import GRAINS_PER_TOKEN, Bucket, Rate, allowance, full, time_to_fill
+from penstock.domain.rates import GRAINS_PER_TOKEN, Bucket, Rate, allowance, full, slice_size, time_to_fill
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -135,6 +135,23 @@ def test_slots_are_never_more_than_there_are(
     assert (held.slots if held else 0) == grant.slots
     wanted_more = want > grant.slots >= busy
     assert not wanted_more or grant.slots + open_ + sum(others) >= limit
+
+
+def test_small_slices_keep_the_rate() -> None:
+    """Two nodes that renew slices of the advised size send what the rate allows, not half of it."""
+    limit = Limit("pool", "web", rate=Rate(200, SECOND), burst=200)
+    assert limit.rate is not None
+    size = slice_size(limit.rate, limit.burst, nodes=2, ttl=TTL)
+    account, held, sent, now = Account(), [0, 0], 0, NOW
+    for _ in range(100):
+        now += SECOND / 10
+        for node, spent in enumerate(held):
+            sent += spent
+            account, grant = asked(account, Need(limit, tokens=size, spent=spent), node=node, now=now)
+            held[node] = grant.tokens
+
+    assert allowance(limit.rate, 0, window=now - NOW) * 0.95 <= sent
+    assert sent <= allowance(limit.rate, limit.burst, window=now - NOW)
 
 
 @dataclass

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
@@ -13,18 +12,14 @@ from penstock.domain.rates import (
     BadRate,
     Bucket,
     Rate,
-    Slice,
     allowance,
     default_burst,
     full,
     give_back,
-    lease_slice,
     parse_rate,
     ready_in,
     refill,
-    return_slice,
     slice_size,
-    spend,
     take,
 )
 
@@ -229,40 +224,6 @@ def test_more_than_the_bucket_holds_never_comes() -> None:
     assert ready_in(full(10, at=NOW), TEN, burst=10, now=NOW) == timedelta(0)
 
 
-def test_a_slice_is_spent_until_it_is_empty_or_runs_out() -> None:
-    """And not a token more."""
-    bucket, part = lease_slice(full(10, at=NOW), TEN, burst=10, now=NOW, want=4, ttl=SECOND, held=0)
-    assert part == Slice(leased=4, unspent=4, until=NOW + SECOND)
-    assert bucket.tokens == 6
-
-    part, granted = spend(part, 3, now=NOW)
-    assert granted == 3
-    assert spend(part, 3, now=NOW) == (replace(part, unspent=0), 1)
-    assert spend(part, -3, now=NOW) == (part, 0)
-    assert spend(part, 3, now=NOW + SECOND) == (part, 0)
-
-
-def test_what_a_slice_did_not_spend_returns() -> None:
-    """Only that, and what the time had minted in the room that was left."""
-    bucket, part = lease_slice(full(10, at=NOW), TEN, burst=10, now=NOW, want=4, ttl=SECOND, held=0)
-    part, _ = spend(part, 1, now=NOW)
-
-    bucket = return_slice(bucket, TEN, part=part, burst=10, now=NOW + SECOND / 2, held=4)
-
-    assert bucket.tokens == 9
-
-
-def test_of_a_dead_nodes_slice_only_the_room_returns() -> None:
-    """Nobody knows what it spent, so nothing is credited; the bucket refills at the rate."""
-    bucket, part = lease_slice(full(10, at=NOW), TEN, burst=10, now=NOW, want=10, ttl=SECOND, held=0)
-
-    bucket = return_slice(bucket, TEN, part=part, burst=10, now=NOW + SECOND, held=10)
-    assert bucket.tokens == 0
-
-    _, granted = take(bucket, TEN, burst=10, now=NOW + 2 * SECOND, want=10)
-    assert granted == 10
-
-
 @pytest.mark.parametrize(
     ("rate", "burst", "nodes", "size"),
     [
@@ -276,72 +237,3 @@ def test_of_a_dead_nodes_slice_only_the_room_returns() -> None:
 def test_a_slice_is_a_nodes_share_of_half_the_bucket(rate: Rate, burst: int, nodes: int, size: int) -> None:
     """Or of what its TTL mints, if that is less; at least one token."""
     assert slice_size(rate, burst, nodes=nodes, ttl=SECOND) == size
-
-
-def test_small_slices_keep_the_rate() -> None:
-    """Two nodes that renew slices of the advised size send what the rate allows, not half of it."""
-    rate, burst, now = Rate(200, SECOND), 200, NOW
-    size = slice_size(rate, burst, nodes=2, ttl=SECOND)
-    bucket, slices, sent = full(burst, at=NOW), [Slice(0, 0, NOW)] * 2, 0
-    for _ in range(100):
-        now += SECOND / 10
-        for node, part in enumerate(slices):
-            spent, granted = spend(part, size, now=now)
-            sent += granted
-            held = sum(other.leased for other in slices)
-            bucket = return_slice(bucket, rate, part=spent, burst=burst, now=now, held=held)
-            bucket, slices[node] = lease_slice(
-                bucket, rate, burst=burst, now=now, want=size, ttl=SECOND, held=held - part.leased
-            )
-
-    assert allowance(rate, 0, window=now - NOW) * 0.95 <= sent <= allowance(rate, burst, window=now - NOW)
-
-
-@given(
-    rates,
-    bursts,
-    st.lists(
-        st.tuples(
-            steps,
-            st.sampled_from("abc"),
-            st.sampled_from(["lease", "spend", "return", "die"]),
-            st.integers(0, 400),
-        ),
-        max_size=60,
-    ),
-)
-def test_slices_never_break_the_limit(
-    rate: Rate, burst: int, moves: list[tuple[timedelta, str, str, int]]
-) -> None:
-    """However three nodes lease, spend, return and die, no window holds more calls than rate·t + burst."""
-    bucket, now = full(burst, at=NOW), NOW
-    mine: dict[str, Slice] = {}
-    out: list[Slice] = []
-    calls: list[tuple[datetime, int]] = []
-    for step, node, verb, amount in moves:
-        now += step
-        for part in [part for part in out if now >= part.until]:
-            held = sum(other.leased for other in out)
-            bucket = return_slice(bucket, rate, part=part, burst=burst, now=now, held=held)
-            out.remove(part)
-        held = sum(part.leased for part in out)
-        match verb:
-            case "lease" if node not in mine:
-                bucket, part = lease_slice(
-                    bucket, rate, burst=burst, now=now, want=amount, ttl=5 * SECOND, held=held
-                )
-                mine[node] = part
-                out.append(part)
-            case "spend" if node in mine:
-                mine[node], granted = spend(mine[node], amount, now=now)
-                calls.append((now, granted))
-            case "return" if node in mine:
-                part = mine.pop(node)
-                if now < part.until:
-                    bucket = return_slice(bucket, rate, part=part, burst=burst, now=now, held=held)
-                    out.remove(replace(part, unspent=part.leased))
-            case _:
-                mine.pop(node, None)
-        assert bucket.level + sum(part.leased for part in out) * GRAINS_PER_TOKEN <= burst * GRAINS_PER_TOKEN
-
-    calls_in_any_window(calls, rate, burst)

@@ -12,11 +12,9 @@ overlap) mints nothing and moves nothing. One older by more than CLOCK_STEP mean
 back: the bucket continues from the new time, again without minting, else it would stand still until the
 clock had caught up.
 
-**Slices.** Nodes lease slices so that a global limit does not serialise them. The caller passes `held`, the
-sum of `leased` over all slices out, and the bucket fills only up to `burst - held`. A node brings its slice
-back with what it did not spend. Of a slice that ran out nothing is credited, because nobody knows what a
-dead node spent; its *room* returns, and the bucket refills at the rate. Small slices keep the throughput
-full: see `slice_size`.
+**Slices.** Nodes lease slices so that a global limit does not serialise them (domain/limits.py). The caller
+passes `held`, the sum of all slices out, and the bucket fills only up to `burst - held`. Small slices keep
+the throughput full: see `slice_size`.
 """
 
 import re
@@ -75,15 +73,6 @@ class Bucket:
     def tokens(self) -> int:
         """How many whole tokens there were at that time."""
         return self.level // GRAINS_PER_TOKEN
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Tokens a node may spend on its own until the slice runs out."""
-
-    leased: int
-    unspent: int
-    until: datetime
 
 
 def parse_rate(value: object) -> Rate:
@@ -164,27 +153,3 @@ def slice_size(rate: Rate, burst: int, *, nodes: int, ttl: timedelta) -> int:
     """
     minted = allowance(rate, 0, window=ttl)
     return max(1, min(minted, burst // 2) // max(1, nodes))
-
-
-def lease_slice(
-    bucket: Bucket, rate: Rate, *, burst: int, now: datetime, want: int, ttl: timedelta, held: int
-) -> tuple[Bucket, Slice]:
-    """Return the bucket and a new slice, which may be empty; `held` is what was out before this one."""
-    left, granted = take(bucket, rate, burst=burst, now=now, want=want, held=held)
-    return left, Slice(leased=granted, unspent=granted, until=now + ttl)
-
-
-def spend(part: Slice, want: int, *, now: datetime) -> tuple[Slice, int]:
-    """Return the slice after spending up to `want` of it, and how many; nothing once it has run out."""
-    granted = max(0, min(want, part.unspent)) if now < part.until else 0
-    return replace(part, unspent=part.unspent - granted), granted
-
-
-def return_slice(bucket: Bucket, rate: Rate, *, part: Slice, burst: int, now: datetime, held: int) -> Bucket:
-    """Return the bucket with what the slice did not spend; `held` still counts the slice itself.
-
-    The bucket is brought up to date while the slice is out, only then does its room open.
-    """
-    filled = refill(bucket, rate, burst=burst, now=now, held=held)
-    unspent = part.unspent if now < part.until else 0
-    return give_back(filled, unspent, burst=burst, held=held - part.leased)
