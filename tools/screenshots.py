@@ -4,17 +4,23 @@ Runs `penstock dev --demo` on a store of its own until there is something to see
 """
 
 import argparse
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from penstock.granting import grant_key, grant_login
+from penstock.stores.connect import connect
 
 ROOT = Path(__file__).parent.parent
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -46,11 +52,25 @@ def demonstration(warm_up: float) -> Iterator[str]:
             process = subprocess.Popen([*command, "--store", f"sqlite:///{folder}/p.db"], stdout=log)
             try:
                 Event().wait(warm_up)
+                furnish(f"sqlite:///{folder}/p.db")
                 log.seek(0)
                 yield next(line.split()[1] for line in log if line.startswith("  page"))
             finally:
                 process.send_signal(signal.SIGINT)
                 process.wait(60)
+
+
+def furnish(url: str) -> None:
+    """Put in what the demonstration does without: keys, users, a target that somebody paused."""
+    with closing(connect(url)) as store:
+        by: dict[str, Any] = {"actor": "ann", "entropy": os.urandom, "tenant": None}
+        grant_key(store, "checkout", ["enqueue"], lasts=timedelta(days=90), **by)
+        grant_key(store, "acme", ["read", "enqueue"], lasts=None, **by | {"tenant": "acme"})
+        for name, role in (("ann", "admin"), ("bob", "operator"), ("eve", "viewer")):
+            grant_login(store, name, password=f"{name} and a long word", roles=[role], **by)
+        until = store.now() + timedelta(hours=2)
+        why = {"actor": "ann", "reason": "they move house"}
+        store.pause_target("https://api.example.org", paused=True, until=until, **why)
 
 
 def pictured(page: Page, name: str, path: str, target: Path) -> None:
