@@ -521,6 +521,16 @@ def test_a_sink_that_no_node_can_open_holds_its_lanes() -> None:
     assert explain(facts(nodes=[broken, Said()])).gate is Gate.DUE
 
 
+def test_a_sink_that_takes_nothing_of_a_lane_holds_that_lane() -> None:
+    refused = Said(refused={"orders": "there is no queue"})
+    found = explain(facts(nodes=[refused, refused]))
+
+    text = 'sink "http" takes nothing: there is no queue; nodes try again by themselves'
+    assert found == Explanation(S.PENDING, Gate.SINK, text)
+    assert explain(facts(nodes=[refused, Said()])).gate is Gate.DUE
+    assert explain(facts(nodes=[Said(refused={"others": "there is no queue"})])).gate is Gate.DUE
+
+
 def test_a_lane_that_nobody_serves_says_what_to_start() -> None:
     found = explain(facts(nodes=[]))
     assert found == Explanation(

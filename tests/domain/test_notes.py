@@ -12,7 +12,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def test_a_note_says_which_lanes_a_node_serves_and_what_it_waits_for() -> None:
     said = read(
-        '{"lanes": ["a"], "sinks": {"billing": "cannot connect"},'
+        '{"lanes": ["a"], "sinks": {"billing": "cannot connect"}, "refused": {"a": "no queue"},'
         ' "limits": {"pool/web": "2026-03-01T12:00:00Z", "lane/a": null},'
         ' "calls": {"1": "2026-03-01T12:00:00Z"}, "waits": {"2": "2026-03-01T12:00:00Z"}}'
     )
@@ -20,6 +20,7 @@ def test_a_note_says_which_lanes_a_node_serves_and_what_it_waits_for() -> None:
     assert said.serves("a")
     assert not said.serves("b")
     assert said.sinks == {"billing": "cannot connect"}
+    assert said.refused == {"a": "no queue"}
     assert said.limits == {"pool/web": NOW, "lane/a": None}
     assert (said.calls, said.waits) == ({"1": NOW}, {"2": NOW})
 

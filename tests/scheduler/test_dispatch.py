@@ -1,12 +1,15 @@
 """Jobs go at their time, in their order, and end as their sink says."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 from penstock.domain.envelopes import Envelope
+from penstock.domain.gates import Gate
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.states import JobState
-from penstock.ports.events import JobDied, LaneFailed, SinkFailed
+from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
+from penstock.ports.sink import SinkUnavailable
 from tests.scheduler.engine import Engine
 
 
@@ -175,6 +178,42 @@ async def test_a_sink_that_cannot_be_opened_hurts_its_own_lanes_only(engine: Eng
 
         engine.closed_sinks.clear()
         await engine.ended(waits)
+
+
+async def test_a_lane_of_which_nothing_is_taken_asks_with_one_call_at_a_time(engine: Engine) -> None:
+    """Its jobs are not claimed and given back over and over, each says why it waits, and then all go."""
+
+    class Choosy:
+        max_batch, keeps_order, format, complete_on = 10, False, "payload", "sent"
+        calls, missing = 0, True
+
+        async def send(self, batch: Sequence[Envelope]) -> list[Receipt]:
+            self.calls += 1
+            if self.missing:
+                raise SinkUnavailable('there is no queue "nowhere": create it')
+            return [Accepted() for _ in batch]
+
+        async def probe(self, sends: object) -> list[object]:  # noqa: ARG002
+            return []
+
+        async def close(self) -> None: ...
+
+    sink = engine.sinks["sqs"] = Choosy()  # type: ignore[assignment]
+    engine.lane("other", sink="sqs", batch_size=20)
+    ids = engine.enqueue(*({"lane": "other"} for _ in range(500)))
+    async with engine.node():
+        await engine.until(lambda: len(engine.seen(SinkFailed)) >= 3, seconds=60)
+        said = engine.client.explain(ids[-1])
+        returned = sum(event.jobs for event in engine.seen(ReturnedJobs))  # type: ignore[attr-defined]
+        sink.missing = False
+        await engine.until(
+            lambda: {job.state for job in engine.store.find(ids).values()} == {JobState.SUCCEEDED}, seconds=60
+        )
+
+    assert returned <= 40 + 10 * sink.calls
+    assert returned < 100
+    assert said.gate is Gate.SINK
+    assert 'takes nothing: there is no queue "nowhere": create it; nodes try again by themselves' in said.text
 
 
 async def test_a_sink_with_a_bug_backs_off_its_jobs_and_the_node_goes_on(engine: Engine) -> None:

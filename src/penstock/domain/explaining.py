@@ -270,10 +270,12 @@ def _sink(facts: Facts) -> Explanation | None:
     if lane is None or not serving:
         return None
     sink = lane["sink"]
-    errors = [said.sinks[sink] for said in serving if sink in said.sinks]
-    if len(errors) < len(serving):
+    closed = [said.sinks[sink] for said in serving if sink in said.sinks]
+    refused = [said.refused[lane.name] for said in serving if lane.name in said.refused]
+    if len(closed) + len(refused) < len(serving):
         return None
-    text = f'sink "{sink}" cannot be opened: {errors[0]}; nodes try again by themselves'
+    trouble = f"cannot be opened: {closed[0]}" if closed else f"takes nothing: {refused[0]}"
+    text = f'sink "{sink}" {trouble}; nodes try again by themselves'
     return Explanation(facts.standing.job.state, Gate.SINK, text)
 
 

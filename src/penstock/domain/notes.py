@@ -1,15 +1,16 @@
 """What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
 
-    {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "limits": {"pool/web": "2026-01-01T00:00:00Z"},
+    {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "refused": {"orders": "there is no queue"},
+     "limits": {"pool/web": "2026-01-01T00:00:00Z"},
      "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2,
      "sent": 1200, "failed": 3}
 
-`limits` says when the next token of a limit is expected, null when that depends on others; `calls` since when
-a call for a job is under way, and `waits` since when one waits for its limits. `drains` is there when it was
-told to claim nothing more, and counts the claims it still has; `sent` and `failed` count jobs since the node
-started. A node that does not say is taken to serve
-every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only serves to
-explain.
+`sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
+when the next token of a limit is expected, null when that depends on others; `calls` since when a call for a
+job is under way, and `waits` since when one waits for its limits. `drains` is there when it was told to claim
+nothing more, and counts the claims it still has; `sent` and `failed` count jobs since the node started. A
+node that does not say is taken to serve every lane and to know of no trouble; whatever else is wrong with a
+note is passed over: it only serves to explain.
 """
 
 import json
@@ -30,6 +31,7 @@ class Said:
 
     lanes: frozenset[str] = frozenset({ALL_LANES})
     sinks: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
     calls: Mapping[str, datetime | None] = field(default_factory=dict)
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
@@ -59,7 +61,8 @@ def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
 def gist(note: str | None) -> object:
     """Return what a note says apart from times: as long as that is the same it need not be told anew."""
     said = read(note)
-    return said.lanes, said.sinks, said.limits.keys(), said.calls.keys(), said.waits.keys(), said.drains
+    times = (said.limits.keys(), said.calls.keys(), said.waits.keys())
+    return said.lanes, said.sinks, said.refused, *times, said.drains
 
 
 def read(note: str | None) -> Said:
@@ -74,6 +77,7 @@ def read(note: str | None) -> Said:
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
+        refused={name: str(error) for name, error in _mapping(said, "refused").items()},
         limits=_times(said, "limits"),
         calls=_times(said, "calls"),
         waits=_times(said, "waits"),

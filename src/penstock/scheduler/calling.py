@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
 from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned, Unknown
-from penstock.ports.events import LaneFailed, SinkFailed
+from penstock.ports.events import LaneFailed
 from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
@@ -36,8 +36,7 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
     except TimeoutError:
         return [Unknown(f"no answer within {limit:g} s")] * len(batch)
     except SinkUnavailable as error:
-        failed = SinkFailed(sink=plan.sink, error=str(error), pause=SINK_PAUSE, lane=plan.name)
-        deck.ground.emit(failed)
+        deck.outlets.refuse(plan.name, plan.sink, str(error))
         return [NotCalled(f"sink {plan.sink}: {error}")] * len(batch)
     except asyncio.CancelledError:
         task = asyncio.current_task()
@@ -49,6 +48,7 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
         text, trace = f"sink {plan.sink}: {error!r}", traceback.format_exc()
         deck.ground.emit(LaneFailed(lane=plan.name, error=text, trace=trace, pause=timedelta(0)))
         return [Unknown(f"{type(error).__name__}: {error}")] * len(batch)
+    deck.outlets.answer(plan.name)
     if len(receipts) != len(batch):
         return [Unknown(f"sink {plan.sink} gave {len(receipts)} receipts for {len(batch)}")] * len(batch)
     return list(receipts)

@@ -113,11 +113,10 @@ class LaneCycle:
         if deck.board.stopped(lane, now) or not deck.may_dispatch():
             return False
         sink = await deck.outlets.get(lane["sink"])
-        if sink is None:
+        if sink is None or deck.outlets.rests(self.name):
             return False
         plan = deck.board.plan(lane, sink)
-        room = 2 * plan.batch - sum(flight.due for flight in self._flights)
-        soon = plan.most_ahead - sum(flight.ahead for flight in self._flights)
+        room, soon = self._room(plan, sink)
         more = False
         if self._jobs_at is not None:
             now_room = min(room, deck.limits.room(plan, plan.limits))
@@ -133,6 +132,13 @@ class LaneCycle:
             full, self._groups_at = self._next(got, limit, self._groups_at)
             more = more or full
         return more
+
+    def _room(self, plan: Plan, sink: Sink) -> tuple[int, int]:
+        """Return how many jobs may be claimed that are due, and how many ahead of their time."""
+        due, ahead = (sum(getattr(flight, which) for flight in self._flights) for which in ("due", "ahead"))
+        if self.name in self._deck.outlets.refusals():  # one call shows whether it takes something again
+            return max(0, sink.max_batch - due - ahead), 0
+        return 2 * plan.batch - due, plan.most_ahead - ahead
 
     def _share(
         self, at: datetime, now: datetime, plan: Plan, *, room: int, soon: int

@@ -204,6 +204,7 @@ class Node:
             {
                 "lanes": list(self.options.lanes),
                 "sinks": self.deck.outlets.errors(),
+                "refused": self.deck.outlets.refusals(),
                 "limits": limits,
                 "sent": self.deck.sent,
                 "failed": self.deck.failed,

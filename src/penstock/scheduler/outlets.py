@@ -11,6 +11,7 @@ from penstock.scheduler.ground import Ground
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(seconds=60)
+REST: Final = timedelta(seconds=2)
 
 
 @dataclass(slots=True)
@@ -22,15 +23,28 @@ class Failure:
     again_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a sink that is open took nothing of a lane, and until when the lane leaves it alone."""
+
+    error: str
+    until: float
+
+
 @dataclass(slots=True)
 class Outlets:
-    """Sinks by name."""
+    """Sinks by name, and the lanes of which they take nothing.
+
+    Such a lane claims nothing for a while, and then as much as goes in one call. What it claims it gives
+    back: else all its jobs would go back and forth for as long as a queue is missing.
+    """
 
     ground: Ground
     open: OpenSink
     _sinks: dict[str, Sink] = field(default_factory=dict)
     _failures: dict[str, Failure] = field(default_factory=dict)
     _opening: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _refusals: dict[str, Refusal] = field(default_factory=dict)
 
     async def get(self, name: str) -> Sink | None:
         """Return the sink; None while it cannot be opened."""
@@ -55,6 +69,26 @@ class Outlets:
         again_at = self.ground.monotonic() + self.ground.spread(pause)
         self._failures[name] = Failure(error, failures, again_at)
         self.ground.emit(SinkFailed(sink=name, error=error, pause=pause))
+
+    def refuse(self, lane: str, sink: str, error: str) -> None:
+        """The sink took nothing of this lane; calls that were under way together count once."""
+        if not self.rests(lane):
+            until = self.ground.monotonic() + self.ground.spread(REST)
+            self._refusals[lane] = Refusal(error, until)
+            self.ground.emit(SinkFailed(sink=sink, error=error, pause=REST, lane=lane))
+
+    def answer(self, lane: str) -> None:
+        """The sink said something to a message of this lane."""
+        self._refusals.pop(lane, None)
+
+    def rests(self, lane: str) -> bool:
+        """Say whether the lane leaves its sink alone."""
+        refusal = self._refusals.get(lane)
+        return refusal is not None and self.ground.monotonic() < refusal.until
+
+    def refusals(self) -> dict[str, str]:
+        """Return of which lanes nothing is taken, and why."""
+        return {lane: refusal.error for lane, refusal in self._refusals.items()}
 
     def errors(self) -> dict[str, str]:
         """Return why sinks are closed, by name."""
