@@ -109,8 +109,9 @@ class AsyncClient:
         """Write many jobs, as `Client.enqueue_many`; `connection` as for `enqueue`."""
         if connection is None:
             return await self._run(Client.enqueue_many, [*jobs])
-        admitted, dialect = await self._run(Client.admitted, [*jobs]), (await self._opened()).dialect
-        return await integrations.enqueue_async(connection, admitted, dialect=dialect)
+        admitted = await self._run(Client.admitted, [*jobs])
+        home = await self._run(lambda client: client.home)
+        return await integrations.enqueue_async(connection, admitted, home=home)
 
     def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> AsyncIterator[Answer]:
         """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""

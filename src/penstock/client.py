@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import timedelta
+from functools import cached_property
 from itertools import islice
 from random import Random
 from threading import Event
@@ -29,16 +30,16 @@ from penstock.domain.queries import Filters, job_query
 from penstock.domain.reports import Word, check_send, meaning
 from penstock.domain.states import TERMINAL, Effect, JobState, Verb
 from penstock.domain.ulid import Ulids
-from penstock.errors import InvalidJob, InvalidSetting, NotFound, PenstockError, StoreError, StoreUnavailable
+from penstock.errors import InvalidJob, NotFound, PenstockError, StoreError, StoreUnavailable
 from penstock.explain import explain
+from penstock.integrations.home import Home, home_of
 from penstock.limited import limited
 from penstock.observability.enqueueing import traced
 from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.operations import Operation, OperationPage
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
-from penstock.stores.connect import connect as open_store
-from penstock.stores.connect import dialect_of, reach
+from penstock.stores.connect import opened
 
 Answer: TypeAlias = Enqueued | PenstockError
 Answers: TypeAlias = list[Answer]
@@ -68,8 +69,8 @@ class Client:
     ) -> None:
         self._clock = clock or SystemClock()
         self._actor = arguments.check_actor(actor)
-        self.store: Store = _opened(store, self._clock, api_key)
-        self.dialect = dialect_of(store) if isinstance(store, str) else None
+        self.store: Store = opened(store, clock=self._clock.now, key=api_key)
+        self._url = store if isinstance(store, str) else None
         self._notify = notify
         self._admission = Admission(self.store, self._clock.monotonic)
         self._ids = Ulids(lambda: int(self._clock.now().timestamp() * 1000), os.urandom)
@@ -86,6 +87,11 @@ class Client:
     def actor(self) -> str:
         """Who the audit names for what is done through this client."""
         return self._actor
+
+    @cached_property
+    def home(self) -> Home | None:
+        """The database that a caller's own connection must lead to; None = it is not known."""
+        return home_of(self._url, self.store) if self._url else None
 
     def acting(self, who: Who) -> "Client":
         """Return a client on the same connections that acts for somebody, and sees no more than he may."""
@@ -121,7 +127,7 @@ class Client:
         transaction, all or none: the first one that is refused is raised.
         """
         if connection is not None:
-            return integrations.enqueue(connection, self.admitted(jobs), dialect=self.dialect)
+            return integrations.enqueue(connection, self.admitted(jobs), home=self.home)
         answers, source = Answers(), iter(jobs)
         while part := list(islice(source, BATCH)):
             answers += self._enqueue_batch(part)
@@ -380,18 +386,3 @@ def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:
     while until is None or (left := until - clock.monotonic()) > 0:
         yield pause if until is None else min(pause, left)
         pause = min(pause * 2, LONGEST_LOOK_S)
-
-
-def _opened(given: str | Store | None, clock: Clock, key: str | None) -> Store:
-    if given and not isinstance(given, str) and hasattr(given, "check_schema"):
-        return given
-    if not given or not isinstance(given, str):
-        raise InvalidSetting("store", "give the database: sqlite:///penstock.db or postgresql://user@host/db")
-    reach(given)
-    store = open_store(given, clock=clock.now, key=key)
-    try:
-        store.check_schema()
-    except BaseException:
-        store.close()
-        raise
-    return store

@@ -23,6 +23,9 @@ PenstockError
 """
 
 from collections.abc import Sequence
+from typing import Final
+
+RIGHTS: Final = "docs/howto/grant-rights.md lists what to grant"
 
 
 class PenstockError(Exception):

@@ -1,18 +1,24 @@
 """Connections Penstock knows, those it does not, and those used in the wrong place."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import asyncpg
 import psycopg
 import psycopg2.extras
 import pytest
+import sqlalchemy
 from psycopg.rows import dict_row
 
 from penstock import AsyncClient, Client, Enqueued, InvalidJob, KeyConflict, UnknownLane
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SchemaMismatch
 from penstock.integrations.refusals import refusal
+from penstock.stores.connect import connect
+from penstock.stores.memory import MemoryStore
 from tests.client.callers import path
 from tests.client.conftest import LANE, put_lane
 
@@ -56,12 +62,66 @@ class TestRows:
             assert client.get(client.enqueue(LANE, connection=own).id)
 
 
+def sqlalchemy_connection(url: str) -> sqlalchemy.Connection:
+    return sqlalchemy.create_engine(
+        url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.NullPool
+    ).connect()
+
+
 class TestKinds:
     def test_a_connection_to_another_kind_of_database_is_refused(self, pg_url: str, sqlite_url: str) -> None:
         with Client(pg_url) as client, closing(sqlite3.connect(path(sqlite_url))) as own:
             with pytest.raises(InvalidJob, match="leads to sqlite, but this client is on postgresql"):
                 client.enqueue(LANE, connection=own)
             assert not own.in_transaction
+
+    @pytest.mark.parametrize("open_", [psycopg.connect, psycopg2.connect, sqlalchemy_connection])
+    def test_a_connection_to_another_database_is_refused(
+        self, pg_url: str, pg18_dsn: str, open_: Callable[[str], Any]
+    ) -> None:
+        with closing(connect(pg18_dsn)) as other, Client(pg_url) as client:
+            other.migrate()
+            put_lane(other)
+            with closing(open_(pg18_dsn)) as own:
+                for _ in range(2):
+                    with pytest.raises(InvalidJob, match=r"leads to the database .*, but this client is on"):
+                        client.enqueue(LANE, connection=own)
+            with closing(open_(pg_url)) as own:
+                client.enqueue(LANE, connection=own)
+            assert other.counts() == {}
+
+    async def test_asyncpg_to_another_database_is_refused(self, pg_url: str, pg18_dsn: str) -> None:
+        own = await asyncpg.connect(pg18_dsn)
+        try:
+            async with AsyncClient(pg_url) as client:
+                with pytest.raises(InvalidJob, match="leads to the database"):
+                    await client.enqueue(LANE, connection=own)
+        finally:
+            await own.close()
+
+    def test_a_connection_to_another_file_is_refused(self, sqlite_url: str, tmp_path: Path) -> None:
+        with Client(sqlite_url) as client:
+            for file in (tmp_path / "other.db", ":memory:"):
+                with closing(sqlite3.connect(file)) as own, pytest.raises(InvalidJob, match="leads to"):
+                    client.enqueue(LANE, connection=own)
+            (tmp_path / "link.db").symlink_to(path(sqlite_url))
+            with closing(sqlite3.connect(tmp_path / "link.db")) as own:
+                assert client.enqueue(LANE, connection=own).id
+
+    def test_a_database_without_our_tables_says_so(self, pg18_dsn: str, memory: MemoryStore) -> None:
+        client = Client(memory)  # what it is on is not known
+        with psycopg.connect(pg18_dsn) as own, pytest.raises(SchemaMismatch, match="has no tables of Penst"):
+            client.enqueue(LANE, connection=own)
+        with (
+            closing(psycopg2.connect(pg18_dsn)) as other,
+            pytest.raises(SchemaMismatch, match="no tables"),
+        ):
+            client.enqueue(LANE, connection=other)
+        with (
+            closing(sqlite3.connect(":memory:")) as file,
+            pytest.raises(SchemaMismatch, match="no tables"),
+        ):
+            client.enqueue(LANE, connection=file)
 
     def test_what_is_none_is_told_what_is(self, sqlite_url: str) -> None:
         with Client(sqlite_url) as client, pytest.raises(TypeError) as caught:
@@ -114,10 +174,13 @@ def test_the_rights_that_the_how_to_names_are_enough(pg_url: str, humble_url: st
 class TestErrors:
     def test_of_another_kind_stay_as_they_are(self, sqlite_url: str) -> None:
         words = {"penstock: unknown lane": 1}
-        with Client(sqlite_url) as client, closing(sqlite3.connect(":memory:")) as own:
-            with pytest.raises(sqlite3.OperationalError) as caught:
-                client.enqueue(LANE, words, connection=own)
-            assert "no such table" in str(caught.value)
+        read_only = sqlite3.connect(f"file:{path(sqlite_url)}?mode=ro", uri=True)
+        with (
+            Client(sqlite_url) as client,
+            closing(read_only) as own,
+            pytest.raises(sqlite3.OperationalError, match="readonly"),
+        ):
+            client.enqueue(LANE, words, connection=own)
 
     @pytest.mark.parametrize("dialect", ["sqlite", "pg"])
     def test_a_lane_that_is_gone_by_now_is_unknown(

@@ -8,21 +8,21 @@ connection that is given; none is imported.
 from collections.abc import Sequence
 
 from penstock.domain.job import Enqueued, NewJob
-from penstock.errors import InvalidJob, PenstockError
-from penstock.integrations.drivers import asynchronous, synchronous
-from penstock.integrations.statements import Dialect, written
+from penstock.errors import PenstockError
+from penstock.integrations.drivers import AsyncLine, Line, asynchronous, synchronous
+from penstock.integrations.home import Home
+from penstock.integrations.statements import Script, written
 
 Answers = list[Enqueued | PenstockError]
 
 
-def enqueue(connection: object, jobs: Sequence[NewJob], *, dialect: Dialect | None = None) -> Answers:
+def enqueue(connection: object, jobs: Sequence[NewJob], *, home: Home | None = None) -> Answers:
     """Write jobs that are checked and have ids, over a connection that blocks.
 
-    `dialect` is that of the store they were checked against: another database has other lanes.
+    `home` is the database they were checked against: another one has other lanes.
     """
     line = synchronous(connection)
-    _check(line.dialect, dialect)
-    script = written(line.dialect, jobs)
+    script = _script(line, jobs, home)
     try:
         statement = next(script)
         while True:
@@ -36,13 +36,10 @@ def enqueue(connection: object, jobs: Sequence[NewJob], *, dialect: Dialect | No
         return list(end.value)
 
 
-async def enqueue_async(
-    connection: object, jobs: Sequence[NewJob], *, dialect: Dialect | None = None
-) -> Answers:
+async def enqueue_async(connection: object, jobs: Sequence[NewJob], *, home: Home | None = None) -> Answers:
     """Write jobs that are checked and have ids, over a connection for asyncio code; see `enqueue`."""
     line = await asynchronous(connection)
-    _check(line.dialect, dialect)
-    script = written(line.dialect, jobs)
+    script = _script(line, jobs, home)
     try:
         statement = next(script)
         while True:
@@ -56,9 +53,9 @@ async def enqueue_async(
         return list(end.value)
 
 
-def _check(connected: Dialect, expected: Dialect | None) -> None:
-    if expected not in (None, connected):
-        raise InvalidJob(
-            "connection",
-            f"leads to {connected}, but this client is on {expected}: give one to the same database",
-        )
+def _script(line: Line | AsyncLine, jobs: Sequence[NewJob], home: Home | None) -> Script:
+    """See that the connection leads to the right database, then write."""
+    question = home.question(line.dialect, line.address) if home else None
+    if home and question:
+        home.check((yield question), line.address)
+    return (yield from written(line.dialect, jobs))

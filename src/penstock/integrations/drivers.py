@@ -16,18 +16,20 @@ from penstock.integrations.statements import Dialect, Rows, Statement
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection that blocks."""
+    """A connection that blocks; `address` is where its driver says that it leads."""
 
     dialect: Dialect
     run: Callable[[Statement], Rows]
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
 class AsyncLine:
-    """A connection for asyncio code."""
+    """A connection for asyncio code; `address` as in a Line."""
 
     dialect: Dialect
     run: Callable[[Statement], Awaitable[Rows]]
+    address: str
 
 
 def synchronous(connection: Any) -> Line:  # noqa: ANN401 - whatever the caller has
@@ -72,7 +74,7 @@ def _psycopg(connection: Any) -> Line:  # noqa: ANN401
             cursor.execute(_formatted(statement.sql), statement.values)
             return cursor.fetchall() if statement.rows else []
 
-    return Line("postgresql", run)
+    return Line("postgresql", run, _libpq(connection))
 
 
 async def _psycopg_async(connection: Any) -> AsyncLine:  # noqa: ANN401
@@ -83,7 +85,7 @@ async def _psycopg_async(connection: Any) -> AsyncLine:  # noqa: ANN401
             await cursor.execute(_formatted(statement.sql), statement.values)
             return await cursor.fetchall() if statement.rows else []
 
-    return AsyncLine("postgresql", run)
+    return AsyncLine("postgresql", run, _libpq(connection))
 
 
 def _psycopg2(connection: Any) -> Line:  # noqa: ANN401
@@ -94,7 +96,12 @@ def _psycopg2(connection: Any) -> Line:  # noqa: ANN401
             cursor.execute(_formatted(statement.sql), statement.values)
             return cursor.fetchall() if statement.rows else []
 
-    return Line("postgresql", run)
+    return Line("postgresql", run, _libpq(connection))
+
+
+def _libpq(connection: Any) -> str:  # noqa: ANN401
+    info = connection.info
+    return f"{info.dbname} {info.host} {info.port}"
 
 
 async def _asyncpg(connection: Any) -> AsyncLine:  # noqa: ANN401
@@ -102,7 +109,8 @@ async def _asyncpg(connection: Any) -> AsyncLine:  # noqa: ANN401
         rows: Rows = await connection.fetch(_numbered(statement.sql), *statement.values)
         return rows
 
-    return AsyncLine("postgresql", run)
+    address = (getattr(connection, "_params", None), getattr(connection, "_addr", None))
+    return AsyncLine("postgresql", run, f"{getattr(address[0], 'database', None)} {address[1]}")
 
 
 def _sqlite3(connection: Any) -> Line:  # noqa: ANN401
@@ -116,7 +124,7 @@ def _sqlite3(connection: Any) -> Line:  # noqa: ANN401
             connection.text_factory = theirs
         return rows
 
-    return Line("sqlite", run)
+    return Line("sqlite", run, "")
 
 
 # -- SQLAlchemy
@@ -125,7 +133,7 @@ def _sqlalchemy(connection: Any) -> Line:  # noqa: ANN401
         result = connection.execute(*_text(statement))
         return result.fetchall() if statement.rows else []
 
-    return Line(_dialect(connection.dialect.name), run)
+    return Line(_dialect(connection.dialect.name), run, _url(connection))
 
 
 def _sqlalchemy_session(session: Any) -> Line:  # noqa: ANN401
@@ -137,11 +145,15 @@ async def _sqlalchemy_async(connection: Any) -> AsyncLine:  # noqa: ANN401
         result = await connection.execute(*_text(statement))
         return result.fetchall() if statement.rows else []
 
-    return AsyncLine(_dialect(connection.dialect.name), run)
+    return AsyncLine(_dialect(connection.dialect.name), run, _url(connection))
 
 
 async def _sqlalchemy_async_session(session: Any) -> AsyncLine:  # noqa: ANN401
     return await _sqlalchemy_async(await session.connection())
+
+
+def _url(connection: Any) -> str:  # noqa: ANN401
+    return str(connection.engine.url)  # without the password
 
 
 def _text(statement: Statement) -> tuple[object, dict[str, object]]:
@@ -156,7 +168,8 @@ def _django(connection: Any) -> Line:  # noqa: ANN401
             cursor.execute(_formatted(statement.sql), statement.values)
             return cursor.fetchall() if statement.rows else []
 
-    return Line(_dialect(connection.vendor), run)
+    told = connection.settings_dict
+    return Line(_dialect(connection.vendor), run, f"{told['NAME']} {told['HOST']} {told['PORT']}")
 
 
 def _dialect(name: str) -> Dialect:

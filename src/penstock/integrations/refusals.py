@@ -3,11 +3,20 @@
 import re
 from typing import Final
 
-from penstock.errors import InvalidJob, KeyConflict, PenstockError, UnknownLane
+from penstock.errors import (
+    RIGHTS,
+    InvalidJob,
+    KeyConflict,
+    PenstockError,
+    SchemaMismatch,
+    StoreError,
+    UnknownLane,
+)
 
 _LANE: Final = re.compile(r'unknown lane(?: "(.*)")?')
 _POOL: Final = re.compile(r"unknown pool.*")
 _KEY: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
+_VIEW: Final = re.compile(r"penstock[._]enqueue")
 _FIELD: Final = re.compile(r"(?:(\w+): )?(.*)")
 
 
@@ -17,7 +26,15 @@ class KeyTaken(InvalidJob):
 
 def refusal(error: BaseException) -> PenstockError | None:
     """Return what the trigger refused, None when the error is about something else."""
-    said = str(_root(error))
+    root = _root(error)
+    said = str(root)
+    if _VIEW.search(said) and (_code(root) == "42P01" or said.startswith("no such table: ")):
+        return SchemaMismatch(
+            "the database of this connection has no tables of Penstock",
+            "give one to the client's own database, or run penstock migrate there",
+        )
+    if _code(root) == "42501" and "penstock" in said:
+        return StoreError(f"the database refuses this user: {said.splitlines()[0]}; {RIGHTS}")
     return _refusal(said.removeprefix("penstock: ")) if said.startswith("penstock: ") else None
 
 
@@ -32,6 +49,11 @@ def _refusal(said: str) -> PenstockError:
     if field == "key" and "already belongs" in problem:
         return KeyTaken(field, problem)
     return InvalidJob({"": "job", "message_group": "group"}.get(field, field), problem)
+
+
+def _code(error: BaseException) -> str | None:
+    """Return PostgreSQL's code of an error: psycopg2 has another name for it."""
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
 
 
 def _root(error: BaseException) -> BaseException:

@@ -39,6 +39,22 @@ def connect(url: str, *, clock: Callable[[], datetime] | None = None, key: str |
     return PostgresStore(url)
 
 
+def opened(given: str | Store | None, *, clock: Callable[[], datetime], key: str | None = None) -> Store:
+    """Return the store that a client works on, with the tables of this version; a store is itself."""
+    if given and not isinstance(given, str) and hasattr(given, "check_schema"):
+        return given
+    if not given or not isinstance(given, str):
+        raise InvalidSetting("store", "give the database: sqlite:///penstock.db or postgresql://user@host/db")
+    reach(given)
+    store = connect(given, clock=clock, key=key)
+    try:
+        store.check_schema()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def is_api(url: str) -> bool:
     """Say whether this is the address of an API."""
     return urlsplit(url).scheme in {"http", "https"}

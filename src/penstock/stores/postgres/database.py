@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from penstock.domain.job import Live
-from penstock.errors import StoreClosed, StoreError, StoreUnavailable
+from penstock.errors import RIGHTS, StoreClosed, StoreError, StoreUnavailable
 from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.postgres.copying import copy_sql, rows_text
@@ -314,7 +314,7 @@ def translated(operation: str) -> Iterator[None]:
     except (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable):
         raise
     except pg.InsufficientPrivilege as error:
-        raise StoreError(f"the database refuses this user: {error.diag.message_primary}") from error
+        raise StoreError(f"the database refuses this user: {error.diag.message_primary}; {RIGHTS}") from error
     except pg.RestrictViolation as error:  # a lane got a job while it was being deleted
         raise StoreError(str(error.diag.message_primary)) from error
     except PoolClosed as error:
