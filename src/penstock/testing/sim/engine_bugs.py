@@ -156,7 +156,7 @@ LIMITS: Final = (
         "an open breaker lets everything through",
         "breakers",
         OFTEN,
-        Edit(_BREAKERS, 'if known.state == "open" and', 'if known.state == "shut" and'),
+        Edit("penstock.domain.breakers", 'if self.state == "open" and', 'if self.state == "shut" and'),
     ),
 )
 
