@@ -10,6 +10,7 @@ from penstock.ports.events import LeaderChanged, Recovered, ReturnedJobs
 from penstock.ports.sink import NOT_STARTED, RUNNING, SUCCEEDED, Probed
 from penstock.ports.store import Ask
 from penstock.sinks.python import PythonSink
+from penstock.stores.sql.store import SqlStore
 from tests.scheduler.engine import Engine
 
 SOON = timedelta(milliseconds=300)
@@ -111,7 +112,12 @@ async def test_on_standby_only_the_leader_dispatches(engine: Engine) -> None:
 
 
 async def test_settings_that_cannot_work_are_bent_to_what_can(engine: Engine) -> None:
-    """Plain SQL may write them: a claim must not end before anything could be sent."""
+    """A lane may have them from before they were refused: no claim may end before anything could be sent."""
+    store = engine.store
+    assert isinstance(store, SqlStore)
+    on = "" if store.db.dialect == "sqlite" else " ON penstock.lanes"
+    name = "penstock_lanes_sense_update" if store.db.dialect == "sqlite" else "lanes_sense_update"
+    store.db.write(lambda tx: tx.script(f"DROP TRIGGER {name}{on};"))
     row = lane("orders")
     broken = replace(row, settings={**row.settings, "lease": "1ms", "timeout": "1h", "poll_interval": "0s"})
     engine.store.put_lane(broken, actor="sql")
