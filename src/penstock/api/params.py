@@ -85,9 +85,8 @@ def states(_: str, value: str) -> list[str]:
 PAGED: Final[Mapping[str, Kind]] = {"limit": number, "after": text}
 
 
-def node_of(request: Request[Any, Any, Any]) -> int:
+def node_number(text: str) -> int:
     """Return the node that an address names, or raise NotFound."""
-    text = str(request.path_params["node"])
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise NotFound("node", text)
     return int(text)

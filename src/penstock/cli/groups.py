@@ -1,6 +1,6 @@
 """`penstock groups`: which ordered groups there are, which are stuck, and what to do about it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -8,9 +8,19 @@ import click
 
 from penstock.cli.errors import Refused
 from penstock.cli.job_verbs import each
-from penstock.cli.options import actor, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import (
+    actor,
+    json_option,
+    note,
+    paged,
+    reason_option,
+    until_option,
+    why_option,
+    with_client,
+    yes_option,
+)
 from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
-from penstock.cli.times import HELP, METAVAR, time_option
+from penstock.cli.times import HELP, time_option
 from penstock.client import Client
 from penstock.domain.filters import MAX_PAGE
 from penstock.ports.insight import GroupRow
@@ -33,20 +43,8 @@ def groups() -> None:
     """  # noqa: D301 - \b keeps click from filling the lines
 
 
-def _paged(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a list the options that all lists have."""
-    for option in (
-        click.option("--lane", metavar="NAME", help="Only of this lane."),
-        click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True),
-        click.option("--after", metavar="CURSOR", help="Go on where a page ended: its `next`."),
-        click.option("--all", "everything", is_flag=True, help="No limit: page after page to the end."),
-    ):
-        command = option(command)
-    return command
-
-
 @groups.command("list")
-@_paged
+@paged
 @json_option
 @with_client
 def list_(
@@ -64,7 +62,7 @@ def list_(
 
 
 @groups.command()
-@_paged
+@paged
 @json_option
 @with_client
 def blocked(
@@ -104,7 +102,7 @@ def retry(client: Client, lane: str, groups: Sequence[str], *, reason: str, as_j
 @click.argument("lane")
 @click.argument("group")
 @reason_option
-@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@until_option
 @json_option
 @with_client
 def pause(client: Client, lane: str, group: str, *, reason: str, until: str | None, as_json: bool) -> None:
@@ -121,7 +119,7 @@ def pause(client: Client, lane: str, group: str, *, reason: str, until: str | No
 @groups.command()
 @click.argument("lane")
 @click.argument("group")
-@click.option("--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name.")
+@why_option
 @json_option
 @with_client
 def resume(client: Client, lane: str, group: str, *, reason: str, as_json: bool) -> None:

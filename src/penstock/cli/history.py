@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from penstock.cli.options import json_option, with_client
+from penstock.cli.options import json_option, paged, with_client
 from penstock.cli.pages import Pages, print_pages
 from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
@@ -16,13 +16,10 @@ ENDED = [state.label for state in sorted(TERMINAL)]
 
 @click.command(epilog=HELP)
 @click.argument("line", metavar="[FILTER]", default="")
-@click.option("--lane", metavar="NAME", help="Only of this lane.")
 @click.option("--state", "states", type=click.Choice(ENDED), multiple=True, help="Several are possible.")
 @click.option("--from", "since", metavar=METAVAR, help="Ended then or later.")
 @click.option("--to", "until", metavar=METAVAR, help="Ended before.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option("--after", metavar="CURSOR", help="Go on where a page ended: its `next`.")
-@click.option("--all", "everything", is_flag=True, help="No limit: page after page to the end.")
+@paged
 @click.option("--payloads", is_flag=True, help="With --json: the payloads too.")
 @json_option
 @with_client

@@ -6,7 +6,7 @@ import click
 
 from penstock.cli.exports import export, watch
 from penstock.cli.job_verbs import VERBS
-from penstock.cli.options import json_option, with_client
+from penstock.cli.options import json_option, paged, with_client
 from penstock.cli.pages import Pages, print_pages
 from penstock.cli.render import cell, print_facts, print_json, print_table
 from penstock.client import Client
@@ -54,7 +54,6 @@ for verb in (*VERBS, export, watch):
 
 @jobs.command("list")
 @click.argument("line", metavar="[FILTER]", default="")
-@click.option("--lane", metavar="NAME", help="Only of this lane.")
 @click.option("--state", "states", metavar="A,B", type=States(), multiple=True, help="Several are possible.")
 @click.option(
     "--group", metavar="NAME", help="Only ordered jobs of this group; immediate ones have no place in it."
@@ -62,9 +61,7 @@ for verb in (*VERBS, export, watch):
 @click.option("--tenant", metavar="NAME", help="Only of this tenant.")
 @click.option("--key", metavar="TEXT", help="Only with this idempotency key.")
 @click.option("--due", is_flag=True, help="Pending and waiting jobs, the next one first.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option("--after", metavar="CURSOR", help="Go on where a page ended: its `next`.")
-@click.option("--all", "everything", is_flag=True, help="No limit: page after page to the end.")
+@paged
 @click.option("--payloads", is_flag=True, help="With --json: the payloads too.")
 @json_option
 @with_client

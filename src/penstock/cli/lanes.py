@@ -9,9 +9,8 @@ import click
 from penstock.cli import named
 from penstock.cli.errors import Misconfigured
 from penstock.cli.named import LANE
-from penstock.cli.options import actor, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import actor, json_option, note, with_client
 from penstock.cli.render import print_json, print_table, styled
-from penstock.cli.times import HELP, METAVAR
 from penstock.client import Client
 from penstock.config import file as files
 from penstock.config.declared import Declared, declared, sink_warnings
@@ -97,36 +96,12 @@ def set_(client: Client, name: str, settings: Sequence[str], *, create: bool, as
     _warn(sink_warnings(None, [lane], _connections()))
 
 
-@lanes.command(epilog=HELP)
-@click.argument("name")
-@reason_option
-@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
-@json_option
-@with_client
-def pause(client: Client, name: str, *, reason: str, until: str | None, as_json: bool) -> None:
-    """Stop sending from a lane; jobs are still taken in and wait."""
-    named.pause(LANE, client, name, reason=reason, until=until, as_json=as_json)
-
-
-@lanes.command()
-@click.argument("name")
-@click.option("--reason", metavar="TEXT", default="", help="Why; kept in the audit with your name.")
-@json_option
-@with_client
-def resume(client: Client, name: str, *, reason: str, as_json: bool) -> None:
-    """Let a paused lane go on."""
-    named.resume(LANE, client, name, reason=reason, as_json=as_json)
-
-
-@lanes.command()
-@click.argument("name")
-@reason_option
-@yes_option
-@json_option
-@with_client
-def delete(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
-    """Delete a lane; refused while it has live or dead jobs. Its history stays until it is old."""
-    named.delete(LANE, client, name, reason=reason, yes=yes, as_json=as_json)
+for command in named.verbs(
+    LANE,
+    stop="Stop sending from a lane; jobs are still taken in and wait.",
+    drop="Delete a lane; refused while it has live or dead jobs. Its history stays until it is old.",
+):
+    lanes.add_command(command)
 
 
 @lanes.command("apply")

@@ -8,9 +8,19 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 import click
 
 from penstock.cli.errors import Missing
-from penstock.cli.options import actor, confirmed, note
+from penstock.cli.options import (
+    actor,
+    confirmed,
+    json_option,
+    note,
+    reason_option,
+    until_option,
+    why_option,
+    with_client,
+    yes_option,
+)
 from penstock.cli.render import cell, print_json, print_table
-from penstock.cli.times import time_option
+from penstock.cli.times import HELP, time_option
 from penstock.client import Client
 from penstock.config.file import hinted
 from penstock.config.keys import from_text
@@ -191,3 +201,35 @@ def _print(kind: Kind[Named], found: Named, said: str, *, as_json: bool) -> None
         print_json(kind.show(found))
     else:
         note(f'{kind.word} "{found.name}" {said}')
+
+
+def verbs(kind: Kind[Named], *, stop: str, drop: str) -> list[click.Command]:
+    """Return the commands that lanes and pools have in common; `stop` and `drop` say what comes of it."""
+
+    @click.command("pause", help=stop, epilog=HELP)
+    @click.argument("name")
+    @reason_option
+    @until_option
+    @json_option
+    @with_client
+    def pause_one(client: Client, name: str, *, reason: str, until: str | None, as_json: bool) -> None:
+        pause(kind, client, name, reason=reason, until=until, as_json=as_json)
+
+    @click.command("resume", help=f"Let a paused {kind.word} go on.")
+    @click.argument("name")
+    @why_option
+    @json_option
+    @with_client
+    def resume_one(client: Client, name: str, *, reason: str, as_json: bool) -> None:
+        resume(kind, client, name, reason=reason, as_json=as_json)
+
+    @click.command("delete", help=drop)
+    @click.argument("name")
+    @reason_option
+    @yes_option
+    @json_option
+    @with_client
+    def delete_one(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
+        delete(kind, client, name, reason=reason, yes=yes, as_json=as_json)
+
+    return [pause_one, resume_one, delete_one]

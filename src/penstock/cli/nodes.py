@@ -2,7 +2,7 @@
 
 import click
 
-from penstock.cli.options import actor, json_option, note, reason_option, with_client
+from penstock.cli.options import actor, json_option, note, reason_option, why_option, with_client
 from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
 from penstock.client import Client
 from penstock.domain.notes import ALIVE, read
@@ -77,7 +77,7 @@ def drain(client: Client, node: int, *, reason: str, as_json: bool) -> None:
 
 @nodes.command()
 @click.argument("node", type=click.IntRange(min=1))
-@click.option("--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name.")
+@why_option
 @json_option
 @with_client
 def resume(client: Client, node: int, *, reason: str, as_json: bool) -> None:

@@ -62,7 +62,25 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print
 reason_option: Final = click.option(
     "--reason", metavar="TEXT", required=True, help="Why; kept in the audit with your name."
 )
+why_option: Final = click.option(
+    "--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name."
+)
+until_option: Final = click.option(
+    "--until", metavar="TIME", help="Goes on by itself then. Default: until resumed."
+)
 yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def paged(command: Command) -> Command:
+    """Give a list the options that all lists have."""
+    for option in (
+        click.option("--all", "everything", is_flag=True, help="No limit: page after page to the end."),
+        click.option("--after", metavar="CURSOR", help="Go on where a page ended: its `next`."),
+        click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True),
+        click.option("--lane", metavar="NAME", help="Only of this lane."),
+    ):
+        command = option(command)
+    return command
 
 
 def store_url(url: str | None, config: Path | None) -> str:

@@ -2,9 +2,17 @@
 
 import click
 
-from penstock.cli.options import actor, json_option, note, reason_option, with_client
+from penstock.cli.options import (
+    actor,
+    json_option,
+    note,
+    reason_option,
+    until_option,
+    why_option,
+    with_client,
+)
 from penstock.cli.render import cell, print_json
-from penstock.cli.times import HELP, METAVAR, time_option
+from penstock.cli.times import HELP, time_option
 from penstock.client import Client
 from penstock.domain.pauses import Pause
 from penstock.wire import pause_object
@@ -12,7 +20,7 @@ from penstock.wire import pause_object
 
 @click.command("pause-all", epilog=HELP)
 @reason_option
-@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@until_option
 @json_option
 @with_client
 def pause_all(client: Client, *, reason: str, until: str | None, as_json: bool) -> None:
@@ -26,7 +34,7 @@ def pause_all(client: Client, *, reason: str, until: str | None, as_json: bool) 
 
 
 @click.command("resume-all")
-@click.option("--reason", metavar="TEXT", default="", help="Why; kept in the audit with your name.")
+@why_option
 @json_option
 @with_client
 def resume_all(client: Client, *, reason: str, as_json: bool) -> None:

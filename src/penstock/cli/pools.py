@@ -6,9 +6,8 @@ import click
 
 from penstock.cli import named
 from penstock.cli.named import POOL
-from penstock.cli.options import json_option, reason_option, with_client, yes_option
+from penstock.cli.options import json_option, with_client
 from penstock.cli.render import print_json, print_table
-from penstock.cli.times import HELP, METAVAR
 from penstock.client import Client
 from penstock.wire import pool_object
 
@@ -75,33 +74,9 @@ def set_(client: Client, name: str, settings: Sequence[str], *, create: bool, as
     named.put(POOL, client, name, settings, create=create, as_json=as_json)
 
 
-@pools.command(epilog=HELP)
-@click.argument("name")
-@reason_option
-@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
-@json_option
-@with_client
-def pause(client: Client, name: str, *, reason: str, until: str | None, as_json: bool) -> None:
-    """Stop sending from every lane that shares the pool."""
-    named.pause(POOL, client, name, reason=reason, until=until, as_json=as_json)
-
-
-@pools.command()
-@click.argument("name")
-@click.option("--reason", metavar="TEXT", default="", help="Why; kept in the audit with your name.")
-@json_option
-@with_client
-def resume(client: Client, name: str, *, reason: str, as_json: bool) -> None:
-    """Let a paused pool go on."""
-    named.resume(POOL, client, name, reason=reason, as_json=as_json)
-
-
-@pools.command()
-@click.argument("name")
-@reason_option
-@yes_option
-@json_option
-@with_client
-def delete(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
-    """Delete a pool; refused while a lane names it. Jobs that name it are their lane's pool's then."""
-    named.delete(POOL, client, name, reason=reason, yes=yes, as_json=as_json)
+for command in named.verbs(
+    POOL,
+    stop="Stop sending from every lane that shares the pool.",
+    drop="Delete a pool; refused while a lane names it. Jobs that name it are their lane's pool's then.",
+):
+    pools.add_command(command)

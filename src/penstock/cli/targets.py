@@ -4,9 +4,17 @@ from datetime import datetime
 
 import click
 
-from penstock.cli.options import actor, json_option, note, reason_option, with_client
+from penstock.cli.options import (
+    actor,
+    json_option,
+    note,
+    reason_option,
+    until_option,
+    why_option,
+    with_client,
+)
 from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
-from penstock.cli.times import HELP, METAVAR, time_option
+from penstock.cli.times import HELP, time_option
 from penstock.client import Client
 from penstock.domain.pauses import Pause
 from penstock.domain.targets import paused_name
@@ -61,7 +69,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 @targets.command(epilog=HELP)
 @click.argument("target", metavar="URL")
 @reason_option
-@click.option("--until", metavar=METAVAR, help="Goes on by itself then. Default: until resumed.")
+@until_option
 @json_option
 @with_client
 def pause(client: Client, target: str, *, reason: str, until: str | None, as_json: bool) -> None:
@@ -76,7 +84,7 @@ def pause(client: Client, target: str, *, reason: str, until: str | None, as_jso
 
 @targets.command()
 @click.argument("target", metavar="URL")
-@click.option("--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name.")
+@why_option
 @json_option
 @with_client
 def resume(client: Client, target: str, *, reason: str, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
-from penstock.api.params import node_of
+from penstock.api.params import node_number
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
@@ -29,7 +29,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @post("/nodes/{node:str}/{verb:str}", opt=needs(Scope.OPERATE))
     async def drain(request: AnyRequest) -> Redirect:
-        node, verb = node_of(request), request.path_params["verb"]
+        node, verb = node_number(request.path_params["node"]), request.path_params["verb"]
         fields, actor = await form(request), who(request)
 
         def act() -> Told:
