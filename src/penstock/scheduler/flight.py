@@ -337,19 +337,24 @@ class Flight:
 
     # -- giving back
     def _return_hopeless(self, now: float) -> None:
-        """Give back what its limits keep for long: it comes back when it is its turn."""
+        """Give back what its limits keep for long.
+
+        What a pool keeps comes back when it is its turn: so it costs nothing, and jobs of other pools pass.
+        What only the lane keeps has its place at the front: no more of it is claimed than may go soon.
+        """
         places: Counter[object] = Counter()
         keep: list[Claimed] = []
         for claimed in self._ready:
-            key = self._plan.limits_of(claimed)[-1][:3]
-            places[key] += 1
-            wait = self._deck.limits.patience(self._plan, claimed, places[key])
+            limit = self._plan.limits_of(claimed)[-1]
+            places[limit[:3]] += 1
+            wait = self._deck.limits.patience(limit, places[limit[:3]])
             if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
                 keep.append(claimed)
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
             soonest = max(wait / self._deck.limits.nodes, spread)  # others may want none of it
-            self._decide({claimed.job.arrival: Returned(f"limit of {'/'.join(filter(None, key))}", soonest)})
+            after = soonest if limit.scope == "pool" else None
+            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", after)})
             self._next_of_group(claimed, went=False)
         self._ready = keep
 

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar
 
-from penstock.domain.job import Claimed
 from penstock.domain.leases import trusted_until
 from penstock.domain.rates import Rate, allowance, slice_size
 from penstock.errors import StoreUnavailable
@@ -75,15 +74,17 @@ class Limits:
     def admit(self, plan: Bounded[J], jobs: Sequence[J], *, who: int) -> tuple[list[J], list[J]]:
         """Return the jobs that may go now, their tokens and slots taken, and those that must wait.
 
-        `who` tells callers of one lane apart: each says here what it waits for from now on.
+        `who` tells callers of one lane apart, the lower the older: each says here what it waits for from now
+        on. What a limit lets go is first for the jobs of older callers that it keeps.
         """
-        self.forget(plan.name, who)
+        was_in_line = self._leave(plan.name, who)
         now = self._ground.monotonic()
         shares: dict[int, Share] = {}  # by identity: hashing a limit for every job would cost more
         free: dict[int, int] = {}
         taken: Counter[int] = Counter()
         wanted: Counter[int] = Counter()
         grown: list[Share] = []
+        kept: Counter[int] = Counter()
         go: list[J] = []
         wait: list[J] = []
         for claimed in jobs:
@@ -92,8 +93,10 @@ class Limits:
                 if name not in shares:
                     shares[name] = self._share(limit, plan)
                     grown = [*grown, shares[name]] if shares[name].regrow(now) else grown
-                    free[name] = shares[name].allows(plan.name, now)
-            may_go = all(free[name] > taken[name] for name in names)
+                    free[name] = shares[name].allows(plan.name, now) - shares[name].before(plan.name, who)
+            short = [name for name in names if free[name] <= taken[name]]
+            may_go = not short
+            kept.update(short)
             (taken if may_go else wanted).update(names)
             (go if may_go else wait).append(claimed)
         for name, number in taken.items():
@@ -104,6 +107,10 @@ class Limits:
             self._want(shares[name], plan.name, who, now, jobs=number)
         if any(share.tokens for share in grown):
             self._tell()  # others may have a use for it
+        for name, number in kept.items():
+            shares[name].line[plan.name, who] = number
+        if any(share.free(now) and not share.line.get((plan.name, who)) for share in was_in_line):
+            self._tell()  # those behind may go, if something else keeps us
         return go, wait
 
     def _want(self, share: Share, lane: str, who: int, now: float, *, jobs: int) -> None:
@@ -123,8 +130,15 @@ class Limits:
 
     def forget(self, lane: str, who: int) -> None:
         """Note that nobody of that name waits any more."""
-        for share in self._waits.pop((lane, who), ()):
+        if self._leave(lane, who):
+            self._tell()
+
+    def _leave(self, lane: str, who: int) -> list[Share]:
+        """Take a caller out of every line, and return those in which others may stand behind it."""
+        shares = self._waits.pop((lane, who), ())
+        for share in shares:
             share.wants.pop((lane, who), None)
+        return [share for share in shares if share.line.pop((lane, who), 0) and share.line]
 
     def release(self, plan: Bounded[J], jobs: Sequence[J]) -> None:
         """Give back the slots of jobs that are no longer being sent; their tokens are spent."""
@@ -162,7 +176,8 @@ class Limits:
     def room(self, plan: Plan, limits: Sequence[Limit]) -> int:
         """Return how many jobs of a lane are worth claiming, as far as these limits of its own go.
 
-        Slots that are free now; of tokens what a second brings. Zero also tells the loop to ask for more.
+        Slots that are free now; of tokens this node's part of what a second brings, since jobs that wait here
+        are passed by those that wait at other nodes. Zero also tells the loop to ask for more.
         """
         now = self._ground.monotonic()
         self.forget(plan.name, NOBODY)
@@ -171,7 +186,7 @@ class Limits:
             share = self._share(limit, plan)
             waiting = share.wanted()
             if limit.rate is not None:
-                room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT) - waiting)
+                room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - waiting)
             if limit.max_in_flight is not None:
                 free = share.slots - share.busy if now < share.until else 0
                 room = min(room, free - waiting)
@@ -179,14 +194,14 @@ class Limits:
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
         return max(0, room)
 
-    def patience(self, plan: Plan, claimed: Claimed, place: int) -> timedelta:
-        """Return how long the `place`-th of the jobs that wait for the same limit will wait, at least."""
-        longest = timedelta(0)
-        for limit in plan.limits_of(claimed):
-            if limit.rate is not None:
-                per_token = limit.rate.per / limit.rate.count
-                longest = max(longest, per_token * max(0, place - limit.burst) * self.nodes)
-        return longest
+    def patience(self, limit: Limit, place: int) -> timedelta:
+        """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.
+
+        Of a lane no more is claimed than its own limits let go soon: see `room`.
+        """
+        if limit.scope != "pool" or limit.rate is None:
+            return timedelta(0)
+        return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * self.nodes
 
     def next_tokens(self) -> dict[str, float]:
         """Return when the limits that somebody waits for expect their next token, in monotonic seconds."""

@@ -43,6 +43,7 @@ class Share:
     handed: int = 0
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
+    line: dict[tuple[str, int], int] = field(default_factory=dict)
     weights: dict[str, int] = field(default_factory=dict)
     allowed: dict[str, int] = field(default_factory=dict)
     owed: dict[str, float] = field(default_factory=dict)
@@ -112,6 +113,10 @@ class Share:
     def wanted(self) -> int:
         """Return how many jobs wait for this limit."""
         return sum(self.wants.values())
+
+    def before(self, lane: str, who: int) -> int:
+        """Return how many jobs of older callers of the lane stand in line."""
+        return sum(number for (name, other), number in self.line.items() if name == lane and other < who)
 
     def stale(self, now: float) -> bool:
         """Say whether a lease that is in use should be renewed."""
