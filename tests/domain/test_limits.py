@@ -107,6 +107,15 @@ def test_a_smaller_burst_takes_back_what_is_over() -> None:
     assert account.bucket == Bucket(0, NOW)
 
 
+def test_a_call_that_was_overtaken_changes_nothing() -> None:
+    account, _ = permit(Account(), Need(WEB, tokens=2, serial=2), node=1, now=NOW, ttl=TTL)
+
+    late, grant = permit(account, Need(WEB, spent=2, serial=1), node=1, now=NOW, ttl=TTL)
+
+    assert (late.bucket, late.leases) == (account.bucket, account.leases)
+    assert grant == Grant(0, 0)
+
+
 def test_what_is_not_limited_leaves_no_trace() -> None:
     account, grant = asked(Account(), Need(Limit("lane", "a"), tokens=7, slots=2, busy=3))
 

@@ -59,7 +59,8 @@ class Need(NamedTuple):
 
     `spent` tokens of its lease have paid for calls since it asked last; it would like to hold `tokens` from
     now on. `busy` of its slots are in use; it would like to have `slots` in all. While the answer is on its
-    way a node may spend what it holds, but then it must not ask for less than that.
+    way a node may spend what it holds, but then it must not ask for less than that. `serial` numbers what a
+    node asks: what was on its way for so long that a later call came before it is not heeded.
     """
 
     limit: Limit
@@ -67,6 +68,7 @@ class Need(NamedTuple):
     spent: int = 0
     slots: int = 0
     busy: int = 0
+    serial: int = 0
 
 
 class Grant(NamedTuple):
@@ -84,11 +86,12 @@ class Grant(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What a node has of a limit, until then."""
+    """What a node has of a limit, until then, by the call of that number."""
 
     tokens: int
     slots: int
     until: datetime
+    serial: int = 0
 
 
 class Account(NamedTuple):
@@ -106,7 +109,12 @@ def permit(
     """Return the account after a node came by, without leases that are over, and what the node may have."""
     limit = need.limit
     live = {other: lease for other, lease in account.leases.items() if now < lease.until}
-    mine = live.pop(node, Lease(0, 0, now))
+    filled_in = time_to_fill(limit.rate, limit.burst) if limit.rate is not None else timedelta(0)
+    idle_at = now + ttl + min(filled_in, LONGEST)
+    mine = live.get(node, Lease(0, 0, now))
+    if mine.serial > need.serial:
+        return Account(account.bucket, live, account.open, idle_at), Grant(0, 0, open=account.open)
+    live.pop(node, None)
     bucket, tokens, wait = account.bucket, need.tokens, None
     if limit.rate is not None:
         others = sum(lease.tokens for lease in live.values())
@@ -118,11 +126,12 @@ def permit(
         taken = sum(lease.slots for lease in live.values()) + account.open
         slots = max(need.busy, min(need.slots, limit.max_in_flight - taken))
     booked = Lease(
-        tokens if limit.rate is not None else 0, slots if limit.max_in_flight is not None else 0, now + ttl
+        tokens if limit.rate is not None else 0,
+        slots if limit.max_in_flight is not None else 0,
+        now + ttl,
+        need.serial,
     )
     leases = {**live, node: booked} if booked.tokens or booked.slots else live
-    filled_in = time_to_fill(limit.rate, limit.burst) if limit.rate is not None else timedelta(0)
-    idle_at = now + ttl + min(filled_in, LONGEST)
     return Account(bucket, leases, account.open, idle_at), Grant(tokens, slots, wait, account.open)
 
 

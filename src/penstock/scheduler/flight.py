@@ -337,11 +337,7 @@ class Flight:
 
     # -- giving back
     def _return_hopeless(self, now: float) -> None:
-        """Give back what its limits keep for long.
-
-        What a pool keeps comes back when it is its turn: so it costs nothing, and jobs of other pools pass.
-        What only the lane keeps has its place at the front: no more of it is claimed than may go soon.
-        """
+        """Give back what its limits keep for long: it costs nothing then, and jobs of other pools pass."""
         places: Counter[object] = Counter()
         keep: list[Claimed] = []
         for claimed in self._ready:
@@ -353,6 +349,7 @@ class Flight:
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
             soonest = max(wait / self._deck.limits.nodes, spread)  # others may want none of it
+            # What only the lane keeps stays in front: no more of it is claimed than may go soon.
             after = soonest if limit.scope == "pool" else None
             self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", after)})
             self._next_of_group(claimed, went=False)

@@ -68,6 +68,7 @@ class Limits:
         self._waits: dict[tuple[str, int], list[Share]] = {}
         self._waiters: dict[asyncio.Event, None] = {}
         self._wanted = asyncio.Event()
+        self._serial = 0
         self.node = 0
         self.nodes = 1
 
@@ -239,6 +240,7 @@ class Limits:
 
     async def ask(self, shares: Sequence[Share]) -> None:
         """Make one call for all of these."""
+        self._serial += 1
         needs = [self._need(share) for share in shares]
         for share, need in zip(shares, needs, strict=True):
             share.handed = 0
@@ -285,7 +287,7 @@ class Limits:
             tokens, spent = 1, spent - 1
         if share.void:
             spent = ALL
-        return Need(limit, tokens=tokens, spent=spent, slots=slots, busy=share.busy)
+        return Need(limit, tokens, spent, slots, share.busy, self._serial)
 
     def _to_ask(self) -> list[Share]:
         """Return the limits there is something to say about, and forget those that nobody uses."""

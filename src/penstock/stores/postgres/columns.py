@@ -3,7 +3,7 @@
 from typing import Final
 
 _BY_TYPE: Final = {
-    "bigint": "arrival epoch dead_arrival head level tokens",
+    "bigint": "arrival epoch dead_arrival head level tokens serial",
     "int": "lane ord seq dead_seq sequence send deferrals node n slots claimed settled most",
     "smallint": "keep mode state attempt recoveries revision max_attempts",
     "boolean": "open holds paused",

@@ -45,12 +45,13 @@ OUT: Final[Mapping[str, str]] = {
     ),
 }
 LEASES: Final = """
-    SELECT name, node, tokens, slots, until FROM penstock.limit_leases WHERE name = ANY(:names)"""
+    SELECT name, node, tokens, slots, until, serial FROM penstock.limit_leases WHERE name = ANY(:names)"""
 KEEP: Final = """
     ON CONFLICT (name) DO UPDATE SET level = excluded.level, at = excluded.at, idle_at = excluded.idle_at"""
 HOLD: Final = """
     ON CONFLICT (name, node) DO UPDATE
-       SET tokens = excluded.tokens, slots = excluded.slots, until = excluded.until"""
+       SET tokens = excluded.tokens, slots = excluded.slots, until = excluded.until,
+           serial = excluded.serial"""
 GIVE_UP: Final = "DELETE FROM penstock.limit_leases WHERE name = ANY(:names) AND node = :node"
 VOID: Final = "DELETE FROM penstock.limit_leases WHERE name = ANY(:names) AND until <= :now"
 IDLE: Final = """
@@ -105,8 +106,8 @@ def accounts_of(
     now = tx.time(out[0][0])
     assert now is not None  # noqa: S101
     leases: dict[str, dict[int, Lease]] = {name: {} for name in limits}
-    for name, node, tokens, slots, until in tx.fetch(LEASES, names=list(limits)):
-        leases[name][node] = Lease(tokens, slots, tx.time(until) or now)
+    for name, node, tokens, slots, until, serial in tx.fetch(LEASES, names=list(limits)):
+        leases[name][node] = Lease(tokens, slots, tx.time(until) or now, serial)
     open_ = {name: min(count, limits[name].max_in_flight or 0) for _, name, count in out}
     accounts = {}
     for name, level, at in locked:
@@ -138,7 +139,7 @@ def _write(
         if any(lease.until <= now for other, lease in was.items() if other != node):
             void.append(name)
     tx.insert("limits", ("name", "level", "at", "idle_at"), buckets, on_conflict=KEEP)
-    tx.insert("limit_leases", ("name", "node", "tokens", "slots", "until"), held, on_conflict=HOLD)
+    tx.insert("limit_leases", ("name", "node", "tokens", "slots", "until", "serial"), held, on_conflict=HOLD)
     if given_up:
         tx.execute(GIVE_UP, names=given_up, node=node)
     if void:

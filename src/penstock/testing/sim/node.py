@@ -78,7 +78,7 @@ class NodeEnv:
         self.asked_at: float | None = None
         self.hurried_at: float | None = None
         self.faults = 0
-        self.troubled_until = self.frozen_until = -inf
+        self.troubled_until = self.frozen_until = self._aftermath = -inf
         self.threads = f"{self.id}/threads"
         self.owners = [self.id, self.threads]
         self._world = world
@@ -100,13 +100,19 @@ class NodeEnv:
     def trouble(self, seconds: float = 0.0) -> None:
         """Note that something befell the node, for that long."""
         self.faults += 1
-        self.troubled_until = max(self.troubled_until, self._world.loop.time() + seconds)
+        self._aftermath = max(self._aftermath, self._world.loop.time() + seconds)
+        self.troubled_until = max(self.troubled_until, self._aftermath)
 
     def freeze(self, until: float) -> None:
         """Note that the node, or its loop alone, stands still until then."""
         self.trouble()
         self.frozen_until = max(self.frozen_until, until)
         self.troubled_until = max(self.troubled_until, until)
+
+    def thaw(self) -> None:
+        """Note that the node goes on; what it set in motion before it stood still may come yet."""
+        self.frozen_until = self._world.loop.time()
+        self.troubled_until = max(self.frozen_until, self._aftermath)
 
     def beside(self, name: str, main: Callable[[], Awaitable[None]]) -> "asyncio.Task[None]":
         """Start what is a thread in production: it dies and freezes with the node, but never is busy."""

@@ -130,7 +130,7 @@ class World:
         """Let a frozen node go on with everything that came up meanwhile."""
         node = self.node(name)
         if any(self.loop.is_paused(owner) for owner in node.owners):
-            node.frozen_until = node.troubled_until = self.loop.time()
+            node.thaw()
         for owner in node.owners:
             self.loop.resume(owner)
 

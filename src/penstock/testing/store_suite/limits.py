@@ -182,6 +182,15 @@ class TokenTests:
 class SlotTests:
     """In-flight limits."""
 
+    def test_a_call_that_comes_after_a_later_one_is_not_heeded(self, store: Store) -> None:
+        """It was lost on its way, its node has long asked again and uses what it got."""
+        assert permit(store, Need(FEW, slots=3, busy=3, serial=2)).slots == 3
+
+        assert permit(store, Need(FEW, slots=0, serial=1)) == Grant(0, 0)
+        assert permit(store, Need(FEW, slots=5), node=2).slots == 2
+        assert permit(store, Need(FEW, slots=0, serial=3)).slots == 0
+        assert permit(store, Need(FEW, slots=5), node=2).slots == 5
+
     def test_slots_are_shared_out_until_there_are_none(self, store: Store) -> None:
         """What a node gives up another may have."""
         assert permit(store, Need(FEW, slots=3)) == Grant(0, 3)
