@@ -23,6 +23,7 @@ setup: .venv/.installed  ## create .venv with pinned tools and Penstock itself
 
 .venv/.requirements: requirements/dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing pinned libraries and tools into .venv: a few minutes, only when requirements/dev.txt changed" >&2
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	touch $@
 

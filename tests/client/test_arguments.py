@@ -137,3 +137,10 @@ def test_waiting_for_no_time_is_fine(client: Client) -> None:
 def test_a_key_of_a_bulk_operation_that_no_store_keeps_is_refused(client: Client, key: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidQuery, match="key"):
         client.start("hold", f"lane:{LANE}", reason="x", key=key)
+
+
+@pytest.mark.parametrize("field", ["mode", "run_at", "start_by", "finish_by", "id"])
+def test_of_bad_input_only_the_beginning_is_repeated(client: Client, field: str) -> None:
+    with pytest.raises(InvalidJob, match=field) as caught:
+        client.enqueue(LANE, **{field: "x" * 5000})  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 500

@@ -45,7 +45,7 @@ class TestVerbs:
         assert client.cancel(job, reason="r").effect is Effect.REQUESTED
         assert client.get(job).request == "cancel"
 
-    @pytest.mark.parametrize("reason", ["", "\0", "\ud800", None, "x" * 3000])
+    @pytest.mark.parametrize("reason", ["", " ", "\0", "\ud800", None, "x" * 3000])
     def test_a_reason_must_be_one(self, client: Client, reason: str) -> None:
         job = client.enqueue(LANE).id
 

@@ -75,6 +75,18 @@ def test_every_mistake_is_named_at_once_with_its_line_and_a_hint(tmp_path: Path)
     ]
 
 
+def test_every_setting_that_cannot_work_is_named(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path, '[lanes.x]\nlease = "0s"\npoll_interval = "1ms"\nsink = "http"\ntarget = "ftp://x"\n'
+    )
+
+    assert [problem.partition(": ")[2].partition(":")[0] for problem in found] == [
+        "lanes.x.lease",
+        "lanes.x.poll_interval",
+        "lanes.x.target",
+    ]
+
+
 def test_a_pool_of_the_store_may_be_named(tmp_path: Path) -> None:
     assert parsed(tmp_path, '[lanes.x]\npool = "old"', "old").lanes["x"]["pool"] == "old"
 

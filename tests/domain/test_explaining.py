@@ -282,10 +282,10 @@ def test_a_lane_that_was_deleted_holds_what_is_left() -> None:
 def test_a_paused_group_says_who_paused_it() -> None:
     found = explain(facts(standing={"group_paused": True, "group_pause": audit("pause_group")}))
 
-    assert found == Explanation(
-        S.PENDING, Gate.GROUP, 'group "A-1" is paused by ops (because): resume it', BEFORE, by="ops"
-    )
-    assert explain(facts(standing={"group_paused": True})).text == 'group "A-1" is paused: resume it'
+    go = "penstock groups resume orders A-1 lets it go"
+    text = f'group "A-1" is paused by ops (because): {go}'
+    assert found == Explanation(S.PENDING, Gate.GROUP, text, BEFORE, by="ops")
+    assert explain(facts(standing={"group_paused": True})).text == f'group "A-1" is paused: {go}'
 
 
 @pytest.mark.parametrize(

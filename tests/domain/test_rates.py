@@ -71,6 +71,11 @@ def test_a_rate_is_neither_nothing_nor_endless(text: str) -> None:
         parse_rate(text)
 
 
+def test_a_rate_that_is_far_too_large_is_told_the_largest() -> None:
+    with pytest.raises(BadRate, match="at most 1000000000"):
+        parse_rate("99999999999/s")
+
+
 def test_a_rate_is_per_second_minute_or_hour() -> None:
     """Other periods would not divide into whole grains."""
     with pytest.raises(BadRate, match="write 200/s, 10/m or 5/h"):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.domain.names import shown
 from penstock.domain.ulid import ALPHABET, MAX_MS, BadUlid, Ulids, is_valid, new, parse, timestamp_ms
 
 LEAST, MOST = "0" * 26, "7" + "Z" * 25
@@ -94,7 +95,7 @@ def test_what_is_no_id_is_refused(text: object) -> None:
     """Wrong length, alphabet, range or type."""
     assert not is_valid(text)
     with pytest.raises(
-        BadUlid, match=f"{re.escape(repr(text))} is not an id: write its 26 letters and digits"
+        BadUlid, match=f"{re.escape(shown(text))} is not an id: write its 26 letters and digits"
     ):
         parse(text)
 

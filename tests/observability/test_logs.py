@@ -153,7 +153,7 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
             "INFO",
             "node 7 (host:1) serves sqlite:///p.db",
         ),
-        (NodeStopped(node=7, returned=3), "INFO", "node 7 stopped; 3 jobs were given back unsent"),
+        (NodeStopped(node=7, returned=3), "INFO", "node 7 stopped; while it ran, 3 jobs went back unsent"),
         (LeaderChanged(node=7, term=3, leads=True), "INFO", "node 7 leads (term 3)"),
         (LeaderChanged(node=7, term=3, leads=False), "INFO", "node 7 no longer leads (term 3)"),
         (

@@ -9,7 +9,7 @@ from penstock.cli.errors import Missing
 from penstock.cli.job_verbs import each
 from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.pages import Pages
-from penstock.cli.render import ago, on_terminal, print_json, print_table
+from penstock.cli.render import ago, counted, on_terminal, print_json, print_table
 from penstock.client import Client
 from penstock.domain.causes import causes
 
@@ -126,8 +126,10 @@ def retry(
         if as_json:
             print_json({"jobs": len(jobs), "groups": groups})
         else:
-            click.echo(f"{len(jobs)} jobs of {groups} ordered groups would be sent again")
+            click.echo(
+                f"{counted(len(jobs), 'job')} of {counted(groups, 'ordered group')} would be sent again"
+            )
         return
-    confirmed(f"Send {len(jobs)} dead letters again?", yes=yes)
+    confirmed(f"Send {counted(len(jobs), 'dead letter')} again?", yes=yes)
     ids = [job.id for job in reversed(jobs)]
     each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)

@@ -14,7 +14,7 @@ import click
 
 from penstock.cli.ask import NodeUnreachable, ask
 from penstock.cli.options import config_option, json_option, store_option
-from penstock.cli.render import on_terminal, print_json, printable, styled
+from penstock.cli.render import counted, on_terminal, print_json, printable, styled
 from penstock.cli.symptoms import Symptom, environment, flow, nodes_of, sinks_in_use, stuck, vital
 from penstock.config.settings import Settings, Value, look
 from penstock.errors import PenstockError, SchemaMismatch, StoreUnavailable
@@ -118,4 +118,4 @@ def _print(found: list[Symptom], *, as_json: bool) -> None:
         level = styled(f"{one.level:7}", fg=COLOURS[one.level]) if on_terminal() else f"{one.level:7}"
         fix = f"\n        → {one.fix}" if one.fix else ""
         click.echo(f"{level} {one.part}: {printable(redacted(one.text))}{redacted(fix)}")
-    click.echo(f"{errors} errors, {warnings} warnings", err=True)
+    click.echo(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", err=True)

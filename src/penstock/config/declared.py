@@ -5,9 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from penstock.config.file import ConfigFile, hinted
 from penstock.config.keys import SINK_KINDS, check_named
-from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting, lane
+from penstock.domain.lanes import SETTINGS, Lane, Setting, check, check_setting, lane
 from penstock.domain.names import near, unknown
 from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.domain.sense import nonsense
 from penstock.errors import InvalidSetting
 
 _PAUSES: Final = frozenset({"paused", "paused_until", "pause_reason", "paused_by"})
@@ -39,11 +40,11 @@ def declared(file: ConfigFile, *, pools: Iterable[str] = ()) -> Declared:
 
 def _lane(file: ConfigFile, name: str, given: Mapping[str, Any]) -> Lane:
     """Return the lane; what cannot work together is complained about."""
-    try:
-        return lane(name, **given)
-    except InvalidSetting as error:
-        file.complain(["lanes", name, error.setting], error.problem)
-        return lane(name)
+    settings = {key: check(key, given.get(key, setting.default)) for key, setting in SETTINGS.items()}
+    problems = [*nonsense(settings)]
+    for problem in problems:
+        file.complain(["lanes", name, problem.setting], problem.problem)
+    return lane(name, **({} if problems else given))
 
 
 def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:

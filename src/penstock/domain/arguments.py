@@ -25,11 +25,14 @@ def known_id(id: object, kind: str = "job") -> str:  # noqa: A002
 
 
 def check_reason(text: object) -> str:
-    """Return why somebody does something, or raise InvalidJob."""
+    """Return why somebody does something, or raise InvalidJob; blanks say nothing."""
     try:
-        return check_text(text)
+        said = check_text(text)
     except (ValueError, TypeError) as error:
         raise InvalidJob("reason", str(error)) from None
+    if not said.strip():
+        raise InvalidJob("reason", "say why: it is kept in the audit")
+    return said
 
 
 def check_key(key: object) -> str:

@@ -7,6 +7,7 @@ goes, where there is one. No estimate means that somebody has to do something, o
 
 from collections.abc import Callable
 from datetime import datetime
+from shlex import quote
 from typing import Final
 
 from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
@@ -175,7 +176,8 @@ def _group(facts: Facts) -> Explanation | None:
     if standing.group_paused:
         by = None if pause is None else pause.actor
         who = "" if pause is None else f" by {pause.actor}{because(pause.reason)}"
-        text = f'group "{job.live.grp}" is paused{who}: resume it'
+        resume = f"penstock groups resume {job.lane} {quote(str(job.live.grp))} lets it go"
+        text = f'group "{job.live.grp}" is paused{who}: {resume}'
         return Explanation(job.state, Gate.GROUP, text, None if pause is None else pause.at, by=by)
     if ahead is None:
         return None

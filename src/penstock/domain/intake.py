@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, TypedDict
 
 from penstock.domain.job import Context, NewJob
-from penstock.domain.names import check_label, check_lane_name, check_name, near
+from penstock.domain.names import check_label, check_lane_name, check_name, near, shown
 from penstock.domain.ordering import DEFAULT_SEQUENCE, MAX_SEQUENCE, Mode
 from penstock.domain.payloads import SURROGATE, Json, checked, dumped
 from penstock.domain.retry import MAX_ATTEMPTS
@@ -217,7 +217,7 @@ def _mode(value: object) -> Mode:
     if isinstance(value, Mode):
         return value
     if not isinstance(value, str) or value not in _MODES:
-        raise ValueError(f"{value!r} is none of {', '.join(_MODES)}")
+        raise ValueError(f"{shown(value)} is none of {', '.join(_MODES)}")
     return _MODES[value]
 
 
@@ -237,7 +237,7 @@ def _parsed(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a time: {_TIME}") from None
+        raise ValueError(f"{shown(text)} is not a time: {_TIME}") from None
 
 
 def check_text(value: object) -> str:

@@ -24,7 +24,7 @@ class BadName(ValueError):
     """The value cannot be used as a name of this kind; the message says what can."""
 
     def __init__(self, kind: NameKind | LabelKind, value: object, advice: str) -> None:
-        super().__init__(f"{_shown(value)} is not a {kind}: {advice}")
+        super().__init__(f"{shown(value)} is not a {kind}: {advice}")
         self.kind = kind
         self.value = value
 
@@ -80,7 +80,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"{sentence}; did you mean {', '.join(matches)}?"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value for an error message: no more than its beginning."""
     # ascii() keeps control characters and surrogates out of logs and terminals.
     text = ascii(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

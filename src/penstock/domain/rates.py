@@ -28,6 +28,7 @@ CLOCK_STEP: Final = timedelta(seconds=10)
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _RATE: Final = re.compile(r"([0-9]{1,10})/([smh])")
+_TOO_MANY: Final = re.compile(r"[0-9]{11,}/[smh]")
 _PERIODS: Final = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 
 
@@ -78,6 +79,8 @@ class Bucket:
 def parse_rate(value: object) -> Rate:
     """Return the rate that the text spells, or raise BadRate."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None and isinstance(value, str) and _TOO_MANY.fullmatch(value):
+        raise BadRate(f"{value[:20]}…", f"the number is at most {MAX_COUNT}")
     if match is None:
         raise BadRate(value)
     return Rate(int(match[1]), _PERIODS[match[2]])

@@ -5,7 +5,7 @@ and nodes go by the nearest value that works.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
@@ -37,23 +37,32 @@ def within(setting: str, duration: timedelta) -> timedelta:
 
 def check_sense(settings: Mapping[str, object]) -> None:
     """Raise InvalidSetting for the first setting that cannot work."""
+    for problem in nonsense(settings):
+        raise problem
+
+
+def nonsense(settings: Mapping[str, object]) -> Iterator[InvalidSetting]:
+    """Yield what is wrong with each setting that cannot work."""
     for name, (least, most) in BOUNDS.items():
         duration = parse_duration(settings[name])
         if duration < least:
-            raise InvalidSetting(
+            yield InvalidSetting(
                 name, f"{settings[name]} is too short: write {format_duration(least)} or more"
             )
         if duration > most:
-            raise InvalidSetting(name, f"{settings[name]} is too long: write {format_duration(most)} or less")
+            yield InvalidSetting(name, f"{settings[name]} is too long: write {format_duration(most)} or less")
     shape = RetrySchedule.from_text(str(settings["retry"])).shape
     if isinstance(shape, tuple) and shape[0]:
         first = format_duration(shape[0])
-        raise InvalidSetting(
+        yield InvalidSetting(
             "retry",
             f'the first attempt is made at once: write ["0s", "{first}"] to wait {first} before the second',
         )
     if settings["sink"] == HTTP and settings["target"] is not None:
-        check_url(str(settings["target"]))
+        try:
+            check_url(str(settings["target"]))
+        except InvalidSetting as problem:
+            yield problem
 
 
 def check_url(target: str) -> None:

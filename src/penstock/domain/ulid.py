@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Final
 
+from penstock.domain.names import shown
+
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ENTROPY_BYTES: Final = 10
 MAX_MS: Final = (1 << 48) - 1
@@ -115,7 +117,7 @@ def parse(text: object) -> str:
     canonical = text.upper() if isinstance(text, str) and text.isascii() else text
     if not (isinstance(canonical, str) and is_valid(canonical)):
         raise BadUlid(
-            f"{text!r} is not an id: write its 26 letters and digits, such as 01ARZ3NDEKTSV4RRFFQ69G5FAV"
+            f"{shown(text)} is not an id: write its 26 letters and digits, such as 01ARZ3NDEKTSV4RRFFQ69G5FAV"
         )
     return canonical
 

@@ -220,7 +220,8 @@ def _news(event: Event) -> str:
         case NodeStarted(node=node, name=name, store=store):
             return f"node {node} ({name}) serves {store}"
         case NodeStopped(node=node, returned=returned):
-            return f"node {node} stopped; {returned} jobs were given back unsent"
+            given_back = f"{returned} job{'s' * (returned != 1)}"
+            return f"node {node} stopped; while it ran, {given_back} went back unsent"
         case LeaderChanged(node=node, term=term, leads=leads):
             return f"node {node} {'leads' if leads else 'no longer leads'} (term {term})"
         case StoreBack(part=part, after=after):
@@ -276,7 +277,7 @@ def _facts(event: Event) -> dict[str, Any]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {word}" for word, number in sorted(counts.items()) if number)
+    return ", ".join(f"{number} {TOLD.get(word, word)}" for word, number in sorted(counts.items()) if number)
 
 
 def _ms(seconds: float) -> str:

@@ -24,7 +24,7 @@ class NodeStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStopped(Event):
-    """A node has ended; `returned` jobs were given back unsent."""
+    """A node has ended; `returned` jobs were given back unsent while it ran."""
 
     node: int
     returned: int

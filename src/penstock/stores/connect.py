@@ -119,7 +119,9 @@ def reach(url: str, *, seconds: int = 5) -> None:
     except psycopg.ProgrammingError as error:
         raise InvalidSetting("store", f"is no address of a PostgreSQL database: {error}") from error
     except psycopg.OperationalError as error:
-        raise StoreUnavailable(f"connect ({str(error).strip()})") from error
+        raise StoreUnavailable(
+            f"connect ({str(error).strip()}); see that the server runs and that the address is right"
+        ) from error
 
 
 def dialect_of(url: str) -> Literal["sqlite", "postgresql"] | None:
