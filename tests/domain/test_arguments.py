@@ -14,7 +14,11 @@ BAD: list[tuple[Callable[[object], object], object, type[PenstockError], str]] =
     (arguments.check_reason, "", InvalidJob, "reason: write a text"),
     (arguments.check_actor, "\ud800", InvalidSetting, "actor: holds a lone surrogate"),
     (arguments.check_batch, 0, InvalidJob, "batch: 0 is no size"),
-    (arguments.check_timeout, 5, InvalidQuery, "timeout: 5 is no stretch of time"),
+    (arguments.check_reason, " ", InvalidJob, "reason: say why"),
+    (arguments.check_key, "\0", InvalidQuery, "key: .* NUL"),
+    (arguments.check_timeout, "5", InvalidQuery, "timeout: '5' is no stretch of time"),
+    (arguments.check_timeout, True, InvalidQuery, "timeout: True is no stretch of time"),
+    (arguments.check_timeout, float("nan"), InvalidQuery, "timeout: nan is no stretch of time"),
     (arguments.check_verb, "zap", InvalidJob, "verb: there is no 'zap'; known are cancel"),
     (arguments.check_verb, "skp", InvalidJob, "did you mean skip?"),
     (arguments.check_verb, "edit", InvalidJob, "use edit"),
@@ -45,6 +49,8 @@ def test_what_can_be_comes_back() -> None:
     assert arguments.check_batch(1) == 1
     assert arguments.check_timeout(None) is None
     assert arguments.check_timeout(timedelta(1)) == timedelta(1)
+    assert arguments.check_timeout(0.5) == timedelta(milliseconds=500)
+    assert arguments.check_key("k") == "k"
     assert arguments.check_verb("skip") is Verb.SKIP
     arguments.check_edit({"payload": 1})
     assert arguments.check_filter("key", "ü") == "ü"
