@@ -141,7 +141,7 @@ def some(texts: int, at: int) -> list[str]:
     return [text.encode("utf-8", "replace").decode() for text in HOSTILE[at % step :: step]]
 
 
-HOW_MANY = [5, pytest.param(40, marks=pytest.mark.soak)]
+HOW_MANY = [2, pytest.param(40, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize("texts", HOW_MANY)
