@@ -196,7 +196,7 @@ def _neighbours(site: Site, job: Job) -> list[Job]:
     if job.live.grp is None:
         return []
     where: dict[str, Any] = {"lane": job.lane, "group": job.live.grp, "limit": LOOKED_AT}
-    ended = site.client.list(state=("dead", "held", "claimed"), **where).jobs
+    ended = site.client.list(state="dead", **where).jobs
     first = site.client.list(state="pending", order=Order.DUE, **where).jobs
     known = {each.id: each for each in (*ended, *first, job)}
     ordered = sorted(known.values(), key=lambda each: (sequence_of(each.live.ord), each.live.arrival))
