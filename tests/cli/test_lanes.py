@@ -257,3 +257,11 @@ def test_a_pool_is_stopped_resumed_and_deleted(ready: Run, read: RunJson) -> Non
     ready("lanes", "set", "hello", "pool=")
     ready(*delete)
     assert read("pools", "list") == {"pools": []}
+
+
+def test_what_is_allowed_but_has_no_effect_is_told(ready: Run) -> None:
+    assert "no effect without a rate" in ready("pools", "set", "web", "burst=5", "--create").stderr
+    assert "no effect" not in ready("pools", "set", "web", "rate=5/s").stderr
+    assert "each of its jobs has to name one" in ready("lanes", "set", "hello", "sink=http").stderr
+    late = ("enqueue", "hello", "1", "--start-by", "2020-01-01T00:00:00Z", "--target", "http://127.0.0.1:1/")
+    assert "--start-by is past already" in ready(*late).stderr

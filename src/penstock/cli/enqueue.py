@@ -133,6 +133,8 @@ def enqueue(  # noqa: PLR0917 - click passes by name
     answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
     if field := lost(client, given):
         note(f"note: --{field} has no effect on a job of mode immediate: {advice(lane)}", fg="yellow")
+    if given.get("start_by", now) < now:
+        note("note: --start-by is past already: the job expires instead of going", fg="yellow")
     with printing(f"the job is in: {answer.id}"):
         if wait:
             _wait(client, answer.id, timeout, as_json=as_json)

@@ -16,6 +16,7 @@ from penstock.config import file as files
 from penstock.config.declared import Declared, declared, sink_warnings
 from penstock.config.plan import Change, apply, plan
 from penstock.config.settings import look
+from penstock.domain.sense import HTTP
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.wire import lane_object
 
@@ -94,6 +95,8 @@ def set_(client: Client, name: str, settings: Sequence[str], *, create: bool, as
     """  # noqa: D301 - \b keeps click from filling the lines
     lane = named.put(LANE, client, name, settings, create=create, as_json=as_json)
     _warn(sink_warnings(None, [lane], _connections()))
+    if lane["sink"] == HTTP and lane["target"] is None:
+        note(f"note: {name} has no target: each of its jobs has to name one", fg="yellow")
 
 
 for command in named.verbs(

@@ -6,7 +6,7 @@ import click
 
 from penstock.cli import named
 from penstock.cli.named import POOL
-from penstock.cli.options import json_option, with_client
+from penstock.cli.options import json_option, note, with_client
 from penstock.cli.render import print_json, print_table
 from penstock.client import Client
 from penstock.wire import pool_object
@@ -71,7 +71,9 @@ def show(client: Client, name: str, *, as_json: bool) -> None:
 @with_client
 def set_(client: Client, name: str, settings: Sequence[str], *, create: bool, as_json: bool) -> None:
     """Change settings of a pool: rate, burst, max_in_flight, key. SETTING= takes a limit away."""
-    named.put(POOL, client, name, settings, create=create, as_json=as_json)
+    pool = named.put(POOL, client, name, settings, create=create, as_json=as_json)
+    if pool.burst is not None and pool.rate is None:
+        note("note: burst has no effect without a rate", fg="yellow")
 
 
 for command in named.verbs(
