@@ -1,7 +1,9 @@
 """`explain`: gathers what `domain/explaining.py` needs to know of a job, from a store and nothing else."""
 
 import json
-from typing import Final
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
 
 from penstock.domain.explaining import explain as explained
 from penstock.domain.filters import MAX_PAGE
@@ -16,6 +18,7 @@ from penstock.domain.targets import pool_of, target_name
 from penstock.ports.store import Store
 
 PAGES: Final = 4
+PAUSE: Final = frozenset({"paused_until", "pause_reason", "paused_by"})
 
 
 def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
@@ -57,22 +60,34 @@ def explain_standing(store: Store, standing: Standing) -> Explanation:
 
 def _changed(store: Store, of: Lane | Pool) -> AuditEntry | None:
     """Return who disabled or paused a lane or pool, as far back as a bounded look into the audit goes."""
+    if isinstance(of, Lane) and not of["enabled"]:
+        return next((entry for entry, _, now in _changes(store, of) if now.get("enabled") is False), None)
+    until = of.paused_until
+    for entry, was, now in _changes(store, of):
+        if now.get("paused") is True:
+            return entry
+        if PAUSE.isdisjoint(now):
+            continue
+        # Of a row that says paused all the time: a new pause if the one before was over, else it goes on.
+        before = was.get("paused_until") if "paused_until" in now else until
+        until = datetime.fromisoformat(before) if isinstance(before, str) else before
+        if until is not None and until <= entry.at:
+            return entry
+    return None
+
+
+def _changes(store: Store, of: Lane | Pool) -> Iterator[tuple[AuditEntry, dict[str, Any], dict[str, Any]]]:
+    """Yield the latest changes of a lane or pool, the last one first, with what was and what is since."""
     lane = of.name if isinstance(of, Lane) else None
-    setting, value = ("paused", True) if lane is None or of.settings["enabled"] else ("enabled", False)
     after = None
     for _ in range(PAGES):
         page = store.audit_log(lane=lane, limit=MAX_PAGE, after=after)
         for entry in page.entries:
             if not entry.action.startswith("pool." if lane is None else "lane."):
                 continue
-            now = json.loads(entry.after or "{}")
-            if (
-                now.get(setting) is value
-                and lane in (None, entry.lane)
-                and (lane or now.get("name") == of.name)
-            ):
-                return entry
+            was, now = json.loads(entry.before or "{}"), json.loads(entry.after or "{}")
+            if entry.lane == lane and (lane is not None or now.get("name") == of.name):
+                yield entry, was, now
         after = page.next
         if after is None:
-            break
-    return None
+            return

@@ -2,7 +2,9 @@
 
 import os
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +16,12 @@ from penstock.domain.pools import pool
 from penstock.domain.states import JobState
 from penstock.domain.ulid import Ulids
 from penstock.errors import NotFound
-from penstock.ports.store import Ask
+from penstock.ports.store import Ask, Store
 from penstock.stores.memory import MemoryStore
+from penstock.stores.sqlite.store import SqliteStore
 
 URL = "https://example.com/hook"
-LATER = timedelta(hours=1)
+HOUR = LATER = timedelta(hours=1)
 ZERO = timedelta(0)
 
 
@@ -56,6 +59,34 @@ def test_a_job_that_nothing_holds_goes_next(store: MemoryStore, client: Client, 
     assert found.eta is not None
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_second_pause_is_dated_by_itself(tmp_path: Path, kind: str) -> None:
+    """The row says paused all the time when the first pause ended by itself."""
+    at = [datetime(2026, 3, 1, 12, tzinfo=UTC)]
+    ids = Ulids(clock=lambda: time.time_ns() // 1_000_000, entropy=os.urandom)
+    store: Store = MemoryStore(clock=lambda: at[0], ids=ids)
+    if kind == "sqlite":
+        store = SqliteStore(tmp_path / "penstock.db", clock=lambda: at[0])
+        store.migrate()
+    with closing(store):
+        store.put_pool(pool("web"), actor="test")
+        store.put_lane(lane("orders", pool="web"), actor="test")
+        job = Client(store).enqueue("orders", {"n": 1}).id
+        for name, pause in (("orders", store.pause_lane), ("web", store.pause_pool)):
+            first = at[0]
+            pause(name, paused=True, actor="ann", reason="a", until=first + HOUR)
+            at[0] += HOUR / 2
+            pause(name, paused=True, actor="ann", reason="longer", until=first + 2 * HOUR)
+            assert Client(store).explain(job).since == first
+            at[0] += 4 * HOUR
+            pause(name, paused=True, actor="bob", reason="a", until=at[0] + HOUR)
+            found = Client(store).explain(job)
+            assert (found.since, found.by, found.until) == (at[0], "bob", at[0] + HOUR)
+            pause(name, paused=True, actor="bob", reason="b")
+            assert Client(store).explain(job).since == at[0]
+            pause(name, paused=False, actor="bob", reason="over")
+
+
 def test_a_job_that_nobody_knows_cannot_be_explained(client: Client) -> None:
     for unknown in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "nonsense"):
         with pytest.raises(NotFound):
@@ -70,7 +101,7 @@ def test_who_disabled_or_paused_a_lane_is_found(store: MemoryStore, client: Clie
     found = client.explain(job)
     assert (found.gate, found.by) == (Gate.LANE, "bob")
     assert found.since is not None
-    assert found.eta == found.until
+    assert (found.until is None, found.eta) == (False, None)  # others may share the rate of its pool
 
     changed = lane("orders", sink="http", target=URL, pool="web", enabled=False)
     store.put_lane(changed, actor="carl")

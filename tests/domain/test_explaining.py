@@ -30,13 +30,14 @@ LATER, BEFORE = NOW + HOUR, NOW - HOUR
 ASKS = " recovery asks what became of it"
 URL = "https://user:pass@Example.com:8443/hook"
 TARGET = "https://example.com:8443"
+LIMIT_OF_GROUPS = "lane/orders/groups"
 LANE = lane_of("orders", sink="http", target=URL, pool="web")
-POOL = pool_of("web", rate="10/s", key="tenant")
+POOL = pool_of("web", max_in_flight=50, key="tenant")
 
 
 def job(state: JobState = S.PENDING, *, error: str | None = None, **fields: Any) -> Job:  # noqa: ANN401
-    said = {"due_at": BEFORE, "tenant": "acme", "grp": "A-1", **fields}
-    live = Live(arrival=7, lane=1, keep=7, mode=Mode.BLOCK_ON_ERROR, state=state, ord=99, **said)
+    said = {"due_at": BEFORE, "tenant": "acme", "grp": "A-1", "mode": Mode.BLOCK_ON_ERROR, **fields}
+    live = Live(arrival=7, lane=1, keep=7, state=state, ord=99, **said)
     context = Context(
         id="01K", message_group="A-1", sequence=99, run_at=BEFORE, created_at=BEFORE, payload="1",
         headers=None, target=None, pool=None, key=None, finish_by=None, entity=None, version=None, event=None,
@@ -182,6 +183,7 @@ def test_a_claimed_job_that_waits_for_a_slot_of_its_pool_names_the_pool() -> Non
 
     assert found.text == (
         'is claimed by node 7, but the limit of pool "web/acme" lets no more jobs go for now'
+        " (max_in_flight = 50)"
     )
     assert (found.gate, found.eta) == (Gate.LEASE, None)
 
@@ -193,6 +195,46 @@ def test_a_claimed_job_may_wait_for_a_limit_there() -> None:
     assert found.gate is Gate.LEASE
     assert found.eta == NOW + SECOND
     assert 'is claimed by node 7, but the limit of pool "web/acme" lets no more jobs go' in found.text
+    nodes[0] = replace(nodes[0], queues={"pool/web/acme": 2})
+    assert explain(facts(job(S.CLAIMED), standing={"holder": "node 7"}, nodes=nodes)).eta is None
+
+
+def test_a_claimed_job_that_is_no_longer_wanted_is_not_sent() -> None:
+    held = {"holder": "node 7", "request": Verb.HOLD, "asked_by": "ops", "asked_why": "wait"}
+    found = explain(facts(job(S.CLAIMED, due_at=LATER), standing=held))
+    when = "at 2026-03-01T13:00:00Z, unless its call has begun; ops asked to hold it (wait)"
+    assert found[1:3] == (Gate.LEASE, f"is claimed by node 7, which lets it go unsent {when}")
+    assert found.eta is None
+
+    found = explain(facts(job(S.CLAIMED), standing=held))
+    assert "which lets it go unsent now, unless its call has begun; ops asked" in found.text
+    calls = [Said(calls={"01K": BEFORE}, who="node 7")]
+    found = explain(facts(job(S.CLAIMED), standing=held, nodes=calls))
+    assert found.text == "is being sent by node 7 since 2026-03-01T11:00:00Z; ops asked to hold it (wait)"
+
+
+def test_a_claimed_job_names_the_target_that_asked_to_be_left_alone() -> None:
+    tried = attempt("throttled", "429 Too Many Requests", due_at=LATER)
+    slow = Target(TARGET, slow_until=NOW + 2 * HOUR)
+    found = explain(
+        facts(job(S.CLAIMED, due_at=LATER), standing={"holder": "node 7", "tried": tried}, target=slow)
+    )
+
+    again = "which sends it at 2026-03-01T13:00:00Z (throttled: 429 Too Many Requests)"
+    alone = f"{TARGET} asked to be left alone until 2026-03-01T14:00:00Z"
+    assert found.text == f"is claimed by node 7, {again}; {alone}"
+    assert found.eta == NOW + 2 * HOUR
+
+    found = explain(facts(job(S.CLAIMED), standing={"holder": "node 7"}, target=slow))
+    assert (found.text, found.eta) == (f"is claimed by node 7, but {alone}", NOW + 2 * HOUR)
+
+
+def test_a_claimed_job_that_a_limit_put_back_has_no_estimate() -> None:
+    last = audit("return", "limit of pool/web/acme", actor="node")
+    found = explain(facts(job(S.CLAIMED, due_at=LATER), standing={"holder": "node 7", "last": last}))
+
+    assert "which tries it again at 2026-03-01T13:00:00Z (limit of pool/web/acme)" in found.text
+    assert found.eta is None
 
 
 def test_a_claim_that_ran_out_waits_for_recovery_and_says_what_was_asked() -> None:
@@ -440,27 +482,28 @@ def test_a_limit_names_what_it_is_of_and_when_the_next_token_comes(
         f'the limit of {scope} "{rest}" lets no more jobs go for now; the next token comes at'
         " 2026-03-01T12:00:01Z"
     )
-    assert found == Explanation(S.PENDING, gate, text, until=NOW + SECOND, eta=NOW + SECOND)
+    assert found == Explanation(S.PENDING, gate, text, until=NOW + SECOND)
+    assert explain(facts(pool=pool, nodes=[Said(limits={name: BEFORE})])).until is None
 
 
 def test_jobs_without_a_tenant_are_one_key_of_their_pool() -> None:
     nobody = facts(job(tenant=None, grp=None)._replace(context=None), nodes=[Said(limits={"pool/web": None})])
     found = explain(nobody)
 
-    assert found[1:3] == (Gate.POOL, 'the limit of pool "web" lets no more jobs go for now')
+    text = 'the limit of pool "web" lets no more jobs go for now (max_in_flight = 50)'
+    assert found[1:3] == (Gate.POOL, text)
     assert (found.until, found.eta) == (None, None)
 
 
 def test_a_job_that_a_limit_put_back_names_the_limit() -> None:
     last = audit("return", "limit of pool/web/acme", actor="node")
     found = explain(facts(job(due_at=LATER), standing={"last": last}))
-    text = (
-        'the limit of pool "web/acme" lets no more jobs go for now: it is tried again at 2026-03-01T13:00:00Z'
-    )
-    assert found == Explanation(S.PENDING, Gate.KEY, text, until=LATER, eta=LATER)
+    text = 'the limit of pool "web/acme" lets no more jobs go for now (max_in_flight = 50)'
+    again = f"{text}: it is tried again at 2026-03-01T13:00:00Z"
+    assert found == Explanation(S.PENDING, Gate.KEY, again, until=LATER)
 
     found = explain(facts(standing={"last": last}))
-    assert found[1:3] == (Gate.KEY, 'the limit of pool "web/acme" lets no more jobs go for now')
+    assert found[1:3] == (Gate.KEY, text)
     assert explain(facts(standing={"last": last}, nodes=[])).gate is Gate.LANE
     assert explain(facts(standing={"last": audit("return", None)})).gate is Gate.DUE
 
@@ -475,6 +518,93 @@ def test_a_job_that_a_sink_did_not_take_says_why_also_while_a_node_has_it_again(
     claimed = job(S.CLAIMED, due_at=LATER, claimed_at=NOW)
     text = explain(facts(claimed, standing={"last": last, "holder": "n1"})).text
     assert text == f"is claimed by n1, which tries it again at 2026-03-01T13:00:00Z {why}"
+
+
+def test_a_limit_that_is_full_names_its_setting() -> None:
+    lane = lane_of("orders", max_in_flight=3, max_groups=2, rate="5/s", batch_size=4)
+    slots, groups = (
+        Said(limits={name: None}, full=frozenset({name})) for name in ("lane/orders", LIMIT_OF_GROUPS)
+    )
+    found = explain(facts(lane=lane, nodes=[slots]))
+    text = 'the limit of lane "orders" lets no more jobs go for now'
+    assert found == Explanation(S.PENDING, Gate.LANE, f"{text} (max_in_flight = 3)")
+
+    found = explain(facts(lane=lane, nodes=[groups]))
+    assert found == Explanation(S.PENDING, Gate.LANE, f"{text} (max_groups = 2)")
+    loose = job(mode=Mode.IMMEDIATE, grp=None)
+    assert explain(facts(loose, lane=lane, nodes=[groups])).gate is Gate.DUE
+
+    found = explain(facts(lane=lane, nodes=[Said(limits={"lane/orders": None})]))
+    assert found.text == f"{text} (rate = 5/s, max_in_flight = 3)"
+
+
+def test_nodes_that_have_their_hands_full_claim_no_more() -> None:
+    busy = Said(crowded=frozenset({"orders"}))
+    found = explain(facts(lane=lane_of("orders", batch_size=4), nodes=[busy, busy]))
+
+    text = (
+        'every node of lane "orders" has twice its batch in hand (batch_size = 4) and claims no more for now'
+    )
+    assert found == Explanation(S.PENDING, Gate.LANE, text)
+    assert explain(facts(nodes=[busy, Said()])).gate is Gate.DUE
+    assert "twice" not in explain(facts(job(S.CLAIMED), nodes=[busy])).text
+
+
+def test_a_job_in_the_queue_of_its_lanes_rate_goes_in_its_turn() -> None:
+    lane = lane_of("orders", rate="2/h")
+    nodes = [Said(limits={"lane/orders": NOW + SECOND}, queues={"lane/orders": 1})]
+    found = explain(facts(lane=lane, pool=None, nodes=nodes, standing={"turn": 3}))
+
+    assert (found.until, found.eta) == (NOW + SECOND, NOW + SECOND + 2 * HOUR)
+    assert "(rate = 2/h); the next token comes at 2026-03-01T12:00:01Z" in found.text
+    assert explain(facts(lane=lane, pool=None, nodes=nodes)).eta is None
+    shared = pool_of("web", rate="10/s")
+    assert explain(facts(lane=lane, pool=shared, nodes=nodes, standing={"turn": 0})).eta is None
+
+
+def test_after_a_pause_jobs_go_in_their_turn() -> None:
+    def eta(pool: Pool | None = None, *, turn: int | None = None, **lane: object) -> datetime | None:
+        row = paused(lane_of("orders", **lane), until=LATER)
+        return explain(facts(lane=row, pool=pool, standing={"turn": turn})).eta
+
+    assert eta() == eta(turn=199) == LATER
+    assert eta(turn=200) is None
+    assert eta(rate="1/m") is None
+    assert eta(rate="1/m", turn=3) == LATER + timedelta(minutes=3)
+    assert eta(pool_of("web", rate="10/s"), turn=0) is None
+    for behind in ({"group_paused": True}, {"ahead": Neighbour("01J", S.DEAD, 1, BEFORE)}):
+        assert explain(facts(lane=paused(LANE, until=LATER), standing=behind)).eta is None
+
+
+def test_a_job_that_comes_too_late_has_no_estimate() -> None:
+    strict = lane_of("orders", misfire="skip_after(1h)")
+    halted = paused(strict, until=NOW + SECOND)
+    found = explain(facts(job(due_at=BEFORE), lane=halted))
+    late = "; it expires then: that is later than misfire = skip_after(1h) allows"
+    assert (found.gate, found.until, found.eta) == (Gate.LANE, NOW + SECOND, None)
+    assert found.text.endswith(late)
+    for one in (job(due_at=BEFORE, attempt=1), job(due_at=NOW)):
+        assert explain(facts(one, lane=halted)).eta == NOW + SECOND
+    assert explain(facts(job(due_at=BEFORE), lane=paused(strict))).text.endswith("lets it go")
+
+    found = explain(facts(job(due_at=BEFORE - SECOND), lane=strict))
+    text = "comes later than misfire = skip_after(1h) allows: it expires with the next pass"
+    assert found == Explanation(S.PENDING, Gate.DUE, text, since=NOW - SECOND)
+    assert explain(facts(lane=strict)).eta == NOW
+
+    found = explain(facts(job(start_by=NOW + SECOND), lane=paused(LANE, until=LATER)))
+    assert found.text.endswith("; it expires before that, at 2026-03-01T12:00:01Z")
+    assert (found.until, found.eta) == (LATER, None)
+
+
+def test_an_estimate_does_not_lie_in_the_past() -> None:
+    put_back = job(S.CLAIMED, due_at=NOW)
+    assert (
+        explain(
+            facts(put_back, standing={"holder": "node 7"}, nodes=[Said(limits={"lane/orders": BEFORE})])
+        ).eta
+        is None
+    )
 
 
 def test_a_job_may_name_a_pool_of_its_own() -> None:

@@ -1,6 +1,9 @@
 """What `explain` says of jobs that a node has claimed, while it has them."""
 
 import asyncio
+from datetime import timedelta
+
+import pytest
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Gate
@@ -55,3 +58,31 @@ async def test_a_job_is_being_sent_and_another_waits_for_a_slot_of_its_pool(engi
         assert first.since == again.since
         done.set()
         await engine.ended(*ids)
+
+
+@pytest.mark.parametrize(
+    ("settings", "job", "why"),
+    [
+        ({"max_in_flight": 1}, {}, "(max_in_flight = 1)"),
+        ({"max_groups": 1}, {"mode": "next_on_error"}, "(max_groups = 1)"),
+        ({"batch_size": 1}, {}, "(batch_size = 1)"),
+        ({"rate": "2/h"}, {}, "(rate = 2/h)"),
+    ],
+)
+async def test_a_job_that_no_node_may_claim_names_the_setting_that_keeps_it(
+    engine: Engine, settings: dict[str, object], job: dict[str, object], why: str
+) -> None:
+    engine.lane(**settings)
+    done = asyncio.Event()
+
+    async def slow(_: Envelope) -> None:
+        await done.wait()
+
+    engine.answers["orders"] = slow
+    ids = engine.enqueue(*({"group": f"g{n}", **job} for n in range(6)))
+    async with engine.node(grace=timedelta(0)):
+        await engine.until(lambda: why in engine.client.explain(ids[-1]).text)
+        found = engine.client.explain(ids[-1])
+        assert found.gate in (Gate.LANE, Gate.LEASE)  # the one that waits for a token is claimed
+        assert found.eta is None or found.eta > engine.store.now() + timedelta(hours=1)
+        done.set()

@@ -2,20 +2,22 @@
 
 `explain` is a pure function of facts that anybody may gather. It answers with a sentence that a person can
 act on; with who set the gate, since when, and when it opens by itself; and with an estimate of when the job
-goes, where there is one. No estimate means that somebody has to do something, or that it depends on others.
+goes, where there is one that can be kept (domain/estimates.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from shlex import quote
 from typing import Final
 
+from penstock.domain.estimates import after_opening, in_turn, kept, late
 from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import Said
 from penstock.domain.pools import Pool
 from penstock.domain.standing import OUTCOME_UNKNOWN, Neighbour, stuck_since
 from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState
+from penstock.domain.targets import groups_limit
 
 S = JobState
 AS_LIMITS_ALLOW: Final = ", or as soon as the limits of its pool let it"
@@ -28,10 +30,7 @@ def explain(facts: Facts) -> Explanation:
         instead = "no pool's limits" if facts.pool is None else f'those of pool "{facts.pool.name}"'
         gone = f'its own pool "{facts.lost_pool}" was deleted: beside its lane\'s {instead} count'
         found = found._replace(text=f"{found.text}; {gone}")
-    start_by = facts.standing.job.live.start_by
-    if found.state is S.PENDING and start_by is not None and facts.now <= start_by:
-        return found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")
-    return found
+    return kept(facts, found)
 
 
 def _final(facts: Facts) -> Explanation | None:
@@ -110,21 +109,37 @@ def _claimed(facts: Facts) -> Explanation:
         text = f"was claimed by {holder}, whose lease ran out at {stamp(until)}: recovery takes it over"
         return found._replace(text=text)
     has = f"is claimed by {holder}{until_then(until)}"
-    if live.due_at > now:
-        word = "sends it" if facts.put_back is None else "tries it again"
-        text = f"{has}, which {word} at {stamp(live.due_at)}{because(facts.put_back)}"
-        return found._replace(text=text, eta=live.due_at)
+    at = f"at {stamp(live.due_at)}" if live.due_at > now else "now"
     said = facts.holder or Said()
     if standing.job.id in said.calls:
         since = max(filter(None, (said.calls[standing.job.id], live.claimed_at, live.due_at)))
         return found._replace(text=f"is being sent by {holder} since {stamp(since)}", since=since)
+    if standing.request is not None:
+        return found._replace(text=f"{has}, which lets it go unsent {at}, unless its call has begun")
+    shut = _breaker(facts)
+    if live.due_at > now:
+        word, back = (
+            ("sends it", _tried(facts))
+            if facts.put_back is None
+            else ("tries it again", because(facts.put_back))
+        )
+        text = f"{has}, which {word} {at}{back}{'' if shut is None else f'; {shut.text}'}"
+        limited = facts.put_back is not None and facts.put_back.startswith("limit of ")
+        return found._replace(text=text, eta=None if limited else live.due_at if shut is None else shut.eta)
     waits = _limits(facts)
     if waits is None and standing.job.id in said.waits:
         *_, name = facts.limits
-        waits = _closed(facts, name, None)
+        waits = _closed(facts, name, [])
+    waits = waits or shut
     if waits is not None:
         return found._replace(text=f"{has}, but {waits.text}", eta=waits.eta)
     return found._replace(text=f"{has}, which sends it now{'' if facts.pool is None else AS_LIMITS_ALLOW}")
+
+
+def _tried(facts: Facts) -> str:
+    """Return what came of the attempt before, if the job waits for that reason."""
+    tried, due = facts.standing.tried, facts.standing.job.live.due_at
+    return why(tried.outcome, tried.error) if tried is not None and tried.due_at == due else ""
 
 
 def _missed(facts: Facts) -> Explanation | None:
@@ -215,12 +230,12 @@ def _due(facts: Facts) -> Explanation | None:
         text = f"was put back until {stamp(due)}{because(reason)}"
         for name, limit in facts.limits.items():
             if reason == f"limit of {name}":
-                text = f"{_limit(name)} lets no more jobs go for now: it is tried again at {stamp(due)}"
-                return Explanation(job.state, limit, text, until=due, eta=due)
+                text = f"{_shut_limit(facts, name)}: it is tried again at {stamp(due)}"
+                return Explanation(job.state, limit, text, until=due)
         if facts.target is not None and facts.target.name in reason and (shut := _breaker(facts)):
             return shut
     elif tried is not None and tried.due_at == due:
-        text = f"waits for its next attempt at {stamp(due)}{why(tried.outcome, tried.error)}"
+        text = f"waits for its next attempt at {stamp(due)}{_tried(facts)}"
     else:
         text = f"is due at {stamp(due)}"
     return Explanation(job.state, gate, text, until=due, eta=due)
@@ -251,20 +266,34 @@ def _breaker(facts: Facts) -> Explanation | None:
 
 def _limits(facts: Facts) -> Explanation | None:
     """A limit that a node of the lane waits for, or that made one give the job back."""
-    serving = facts.serving
+    serving, lane = facts.serving, facts.standing.job.lane
     for name in facts.limits:
-        waits = [said.limits[name] for said in serving if name in said.limits]
+        waits = [said for said in serving if name in said.limits]
         gave_back = bool(serving) and facts.put_back == f"limit of {name}"
         if waits or gave_back:
-            return _closed(facts, name, min((at for at in waits if at is not None), default=None))
+            return _closed(facts, name, waits)
+    if facts.standing.job.state is S.PENDING and serving and all(lane in said.crowded for said in serving):
+        batch = f"batch_size = {facts.lane['batch_size']}" if facts.lane else "batch_size"
+        text = f'every node of lane "{lane}" has twice its batch in hand ({batch}) and claims no more for now'
+        return Explanation(facts.standing.job.state, Gate.LANE, text)
     return None
 
 
-def _closed(facts: Facts, name: str, until: datetime | None) -> Explanation:
-    """A limit that is reached, and when its next token is expected, if that is known."""
-    when = "" if until is None else f"; the next token comes at {stamp(until)}"
-    text = f"{_limit(name)} lets no more jobs go for now{when}"
-    return Explanation(facts.standing.job.state, facts.limits[name], text, until=until, eta=until)
+def _closed(facts: Facts, name: str, waits: Sequence[Said]) -> Explanation:
+    """A limit that is reached, as nodes say; when its next token and the job's turn come, if known."""
+    full = any(name in said.full for said in waits)
+    tokens = [at for said in waits if (at := said.limits[name]) is not None and at > facts.now]
+    until, queue = (
+        None if full else min(tokens, default=None),
+        sum(said.queues.get(name, 0) for said in waits),
+    )
+    when, eta, job = "", None, facts.standing.job
+    if until is not None:
+        when = f"; the next token comes at {stamp(until)}"
+        alone = until if queue <= 1 else None
+        eta = alone if job.state is S.CLAIMED else in_turn(facts, until, queue)
+    text = f"{_shut_limit(facts, name, full=full, token=until is not None)}{when}"
+    return Explanation(job.state, facts.limits[name], text, until=until, eta=eta)
 
 
 def _sink(facts: Facts) -> Explanation | None:
@@ -294,7 +323,10 @@ def _served(facts: Facts) -> Explanation | None:
 
 
 def _free(facts: Facts) -> Explanation:
-    job = facts.standing.job
+    job, since = facts.standing.job, late(facts)
+    if since is not None and facts.lane is not None:
+        text = f"comes later than misfire = {facts.lane['misfire']} allows: it expires with the next pass"
+        return Explanation(job.state, Gate.DUE, text, since=since)
     text = "nothing holds it: it goes with the next pass"
     return Explanation(job.state, Gate.DUE, text, since=job.live.due_at, eta=facts.now)
 
@@ -310,10 +342,17 @@ def _shut(facts: Facts, gate: Gate, text: str, *, by: str | None = None) -> Expl
 
 def _opening(facts: Facts, found: Explanation, until: datetime | None) -> Explanation:
     """A gate that opens at that time; then the job may still have to wait for its own."""
-    eta = None if until is None else max(until, facts.standing.job.live.due_at)
-    return found._replace(until=until, eta=eta)
+    return found._replace(until=until, eta=after_opening(facts, until))
 
 
-def _limit(name: str) -> str:
+def _shut_limit(facts: Facts, name: str, *, full: bool = False, token: bool = False) -> str:
+    """Say which limit is reached, and by which of its settings, as far as that is known."""
     scope, _, rest = name.partition("/")
-    return f'the limit of {scope} "{rest}"'
+    lane, row = facts.lane, facts.lane if scope == "lane" else facts.pool
+    if lane is not None and name == groups_limit(lane).id:
+        rest, settings = lane.name, ["max_groups"]
+    else:
+        settings = ["max_in_flight"] if full else ["rate"] if token else ["rate", "max_in_flight"]
+    values = {} if row is None else {key: row.settings[key] for key in settings}
+    by = ", ".join(f"{key} = {value}" for key, value in values.items() if value is not None)
+    return f'the limit of {scope} "{rest}" lets no more jobs go for now{because(by)}'

@@ -14,7 +14,7 @@ from penstock.domain.pauses import Pause
 from penstock.domain.pools import Pool
 from penstock.domain.standing import Standing
 from penstock.domain.states import JobState
-from penstock.domain.targets import lane_limit, pool_limit
+from penstock.domain.targets import groups_limit, lane_limit, pool_limit
 
 LONGEST_ERROR: Final = 200
 
@@ -103,6 +103,8 @@ class Facts:
         if lane is None:
             return {}
         found = {lane_limit(lane).id: Gate.LANE}
+        if job.live.mode and lane["max_groups"]:
+            found[groups_limit(lane).id] = Gate.LANE
         if pool is not None:
             limit = pool_limit(job, lane, pool)
             found[limit.id] = Gate.KEY if limit.key else Gate.POOL

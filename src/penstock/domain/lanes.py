@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -247,6 +247,12 @@ class Lane:
     def keep(self) -> int:
         """The retention class of jobs enqueued now, in days."""
         return RETENTION_DAYS[self.settings["retention"]]
+
+    @property
+    def skip_after(self) -> timedelta | None:
+        """How much later than it was due a first send may be; None = however late."""
+        misfire: str = self.settings["misfire"]
+        return None if misfire == "send_now" else parse_duration(misfire.removeprefix("skip_after(")[:-1])
 
     def stopped(self, now: datetime) -> bool:
         """Say whether the lane is paused at this time: a pause ends by itself when its time has come."""

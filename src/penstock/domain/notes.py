@@ -1,16 +1,18 @@
 """What nodes say of themselves with their heartbeat: which lanes they serve, what keeps them from sending.
 
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "refused": {"orders": "there is no queue"},
-     "limits": {"pool/web": "2026-01-01T00:00:00Z"},
-     "calls": {"01K7…": "2026-01-01T00:00:00Z"}, "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2,
-     "sent": 1200, "failed": 3}
+     "limits": {"pool/web": "2026-01-01T00:00:00Z", "lane/orders": "slots"}, "queues": {"pool/web": 3},
+     "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
+     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "sent": 1200, "failed": 3}
 
 `sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
-when the next token of a limit is expected, null when that depends on others; `calls` since when a call for a
-job is under way, and `waits` since when one waits for its limits. `drains` is there when it was told to claim
-nothing more, and counts the claims it still has; `sent` and `failed` count jobs since the node started. A
-node that does not say is taken to serve every lane and to know of no trouble; whatever else is wrong with a
-note is passed over: it only serves to explain.
+when the next token of a limit is expected, null when that depends on others, `slots` when it is not tokens
+that are missing; `queues` how many jobs the node has that wait for it. `crowded` are the lanes of which it
+has as many jobs in hand as it takes. `calls` says since when a call for a job is under way, and `waits` since
+when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
+it still has; `sent` and `failed` count jobs since the node started. A node that does not say is taken to
+serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only
+serves to explain.
 """
 
 import json
@@ -23,6 +25,7 @@ from penstock.domain.standing import NodeRow, holder_name
 
 ALIVE: Final = timedelta(seconds=20)
 ALL_LANES: Final = "*"
+SLOTS: Final = "slots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,9 @@ class Said:
     sinks: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
+    full: frozenset[str] = frozenset()
+    queues: Mapping[str, int] = field(default_factory=dict)
+    crowded: frozenset[str] = frozenset()
     calls: Mapping[str, datetime | None] = field(default_factory=dict)
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
     drains: int | None = None
@@ -61,8 +67,8 @@ def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
 def gist(note: str | None) -> object:
     """Return what a note says apart from times: as long as that is the same it need not be told anew."""
     said = read(note)
-    times = (said.limits.keys(), said.calls.keys(), said.waits.keys())
-    return said.lanes, said.sinks, said.refused, *times, said.drains
+    busy = said.limits.keys(), said.full, said.crowded, said.calls.keys(), said.waits.keys()
+    return said.lanes, said.sinks, said.refused, busy, said.drains
 
 
 def read(note: str | None) -> Said:
@@ -73,12 +79,16 @@ def read(note: str | None) -> Said:
         return Said()
     if not isinstance(said, dict):
         return Said()
-    lanes = said.get("lanes")
+    lanes, crowded = said.get("lanes"), said.get("crowded")
+    limits, queues = _mapping(said, "limits"), _mapping(said, "queues")
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
         refused={name: str(error) for name, error in _mapping(said, "refused").items()},
         limits=_times(said, "limits"),
+        full=frozenset(name for name, at in limits.items() if at == SLOTS),
+        queues={name: jobs for name, jobs in queues.items() if isinstance(jobs, int)},
+        crowded=frozenset(map(str, crowded)) if isinstance(crowded, list) else frozenset(),
         calls=_times(said, "calls"),
         waits=_times(said, "waits"),
         drains=_count(said, "drains"),

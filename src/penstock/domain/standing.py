@@ -26,10 +26,12 @@ class Standing(NamedTuple):
     """What a store knows about why a job is where it is.
 
     `ahead` is the job its group waits for (in flight, held, dead, or simply first), None when it is its turn;
-    `before` is how many stand ahead of it in the group, capped at 1,000; `group_pause` is the audit row of a
-    group that is paused. `last` is the last audit row about the job: who moved it off its normal path, or who
-    asked for it where Penstock did what was asked. `tried` is its last attempt that did not succeed. `holder`
-    is the node that has it or sent it. `request` is what an operator asked of a job in flight.
+    `before` is how many stand ahead of it in the group, capped at 1,000. `turn` is how many of its lane go
+    before a job that is due and keeps no order; None = nobody can say: there are tenants who share, ordered
+    jobs, or more than 1,000. `group_pause` is the audit row of a group that is paused. `last` is the last
+    audit row about the job: who moved it off its normal path, or who asked for it where Penstock did what was
+    asked. `tried` is its last attempt that did not succeed. `holder` is the node that has it or sent it.
+    `request` is what an operator asked of a job in flight.
     """
 
     now: datetime
@@ -42,6 +44,7 @@ class Standing(NamedTuple):
     tried: Attempt | None = None
     lease_until: datetime | None = None
     holder: str | None = None
+    turn: int | None = None
     request: Verb | None = None
     asked_by: str | None = None
     asked_at: datetime | None = None

@@ -12,6 +12,7 @@ from penstock.domain.pools import Pool
 from penstock.errors import InvalidQuery
 
 LONGEST: Final = 500
+GROUPS: Final = "groups"
 
 
 @lru_cache(maxsize=4096)
@@ -48,6 +49,11 @@ def pool_of(job: Job, lane: Lane, pools: Mapping[str, Pool]) -> Pool | None:
 def lane_limit(lane: Lane) -> Limit:
     """Return the lane's own limit, by name."""
     return Limit("lane", lane.name)
+
+
+def groups_limit(lane: Lane) -> Limit:
+    """Return the limit on the lane's groups in flight, by name."""
+    return Limit("lane", lane.name, GROUPS)
 
 
 def pool_limit(job: Job, lane: Lane, pool: Pool) -> Limit:

@@ -18,8 +18,8 @@ from penstock.ports.sink import Sink
 from penstock.ports.store import Ask
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.flight import Flight
-from penstock.scheduler.limits import NOBODY
 from penstock.scheduler.plans import Plan
+from penstock.scheduler.share import NOBODY
 
 NONE: Final = timedelta(0)
 FIRST_BACKOFF: Final = timedelta(seconds=1)
@@ -41,6 +41,7 @@ class LaneCycle:
         self._had_jobs = self._had_groups = False
         self._claimed_at = float("-inf")
         self._failures = 0
+        self.crowded = False
         self._part = f"claim {name}"
 
     def notice(self, work: Work) -> None:
@@ -105,6 +106,7 @@ class LaneCycle:
     async def one_pass(self) -> bool:
         """Claim what is due and may go, then what will be due soon; say whether there may be more."""
         deck, store = self._deck, self._deck.ground.store
+        self.crowded = False
         lane = deck.board.lanes.get(self.name)
         if lane is None or (self._jobs_at is None and self._groups_at is None):
             deck.limits.forget(self.name, NOBODY)
@@ -117,6 +119,7 @@ class LaneCycle:
             return False
         plan = deck.board.plan(lane, sink)
         room, soon = self._room(plan, sink)
+        self.crowded = room <= 0
         more = False
         if self._jobs_at is not None:
             now_room = min(room, deck.limits.room(plan, plan.limits))

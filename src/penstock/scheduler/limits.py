@@ -26,14 +26,13 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.flow import Grant, Limit, Need
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
-from penstock.scheduler.share import IDLE_S, REST_S, TTL, Name, Share
+from penstock.scheduler.share import IDLE_S, NOBODY, REST_S, TTL, Name, Reached, Share
 
 SOONEST_S: Final = 0.002
 LATEST_S: Final = 0.25
 REPORT_S: Final = 0.02
 OTHERS_S: Final = 0.025
 IN_SIGHT: Final = timedelta(seconds=1)
-NOBODY: Final = 0
 ALL: Final = 2**31 - 1
 
 
@@ -204,13 +203,11 @@ class Limits:
             return timedelta(0)
         return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * self.nodes
 
-    def next_tokens(self) -> dict[str, float]:
-        """Return when the limits that somebody waits for expect their next token, in monotonic seconds."""
-        return {
-            "/".join(part for part in name if part): share.next_token
-            for name, share in self._shares.items()
-            if share.wanted() and share.next_token
-        }
+    def reached(self) -> dict[str, Reached]:
+        """Return the limits that somebody waits for and that let nobody go now, by name."""
+        now = self._ground.monotonic()
+        shut = (share for share in self._shares.values() if share.wanted() and now < share.until)
+        return {share.limit.id: reached for share in shut if (reached := share.reached(now)) is not None}
 
     def watch(self, waiter: asyncio.Event) -> None:
         """Set the event whenever there may be more than before."""

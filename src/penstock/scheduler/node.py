@@ -14,11 +14,11 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from penstock.domain.leases import Term
-from penstock.domain.notes import gist
+from penstock.domain.notes import SLOTS, gist
 from penstock.errors import NotFound, StoreUnavailable, TermOver
 from penstock.ports.events import NodeStarted, NodeStopped
 from penstock.ports.flow import Work
@@ -194,11 +194,9 @@ class Node:
     def _note(self) -> str:
         """Return what this node knows that explains why jobs wait."""
         now = self.ground.monotonic()
-        here = self.ground.clock.now()
-        limits = {
-            name: (here + timedelta(seconds=at - now)).isoformat()
-            for name, at in self.deck.limits.next_tokens().items()
-        }
+        here = self.deck.time.now(now) if self.deck.time.known else self.ground.clock.now()
+        reached = self.deck.limits.reached()
+        limits = {name: _when(limit.next_token, now, here) for name, limit in reached.items()}
         drains = {} if self.deck.board.drain is None else {"drains": len(self.deck.holdings.claims)}
         return json.dumps(
             {
@@ -208,6 +206,8 @@ class Node:
                 "limits": limits,
                 "sent": self.deck.sent,
                 "failed": self.deck.failed,
+                "queues": {name: limit.queue for name, limit in reached.items()},
+                "crowded": [name for name, cycle in self._cycles.items() if cycle.crowded],
                 **drains,
                 **self.deck.air.told(now, here),
             }
@@ -287,3 +287,10 @@ class Node:
         phase.set()
         for cycle in self._cycles.values():
             cycle.look()
+
+
+def _when(next_token: float | None, now: float, here: datetime) -> str | None:
+    """Return when a limit opens, as the note says it."""
+    if next_token is None:
+        return SLOTS
+    return (here + timedelta(seconds=next_token - now)).isoformat() if next_token else None

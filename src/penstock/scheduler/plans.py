@@ -15,7 +15,7 @@ from penstock.domain.pools import Pool
 from penstock.domain.rates import Rate, allowance, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.sense import within
-from penstock.domain.targets import target_of
+from penstock.domain.targets import GROUPS, target_of
 from penstock.ports.flow import Limit
 from penstock.ports.sink import Envelope, Sink
 
@@ -130,7 +130,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
     limits = lane_limits(lane)
     reported = (lane["complete_on"] or sink.complete_on) == "reported"
     passes = lane["hold_until"] == "sent" and sink.keeps_order
-    misfire, ahead = lane["misfire"], parse_duration(lane["lookahead"])
+    ahead = parse_duration(lane["lookahead"])
     return Plan(
         lane=lane,
         name=lane.name,
@@ -144,7 +144,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         most_ahead=most_ahead(lane, pools.get(lane["pool"] or ""), ahead),
         jitter=parse_duration(lane["jitter"]),
         heartbeat=parse_duration(lane["heartbeat"]),
-        skip_after=parse_duration(misfire[len("skip_after(") : -1]) if misfire != "send_now" else None,
+        skip_after=lane.skip_after,
         policy=Policy(
             RetrySchedule.from_text(lane["retry"]),
             ack=parse_duration(lane["ack_timeout"]) if reported else None,
@@ -185,7 +185,7 @@ def most_ahead(lane: Lane, pool: Pool | None, window: timedelta) -> int:
 
 def groups_limit(lane: Lane) -> tuple[Limit, ...]:
     """Return the limit on groups in flight: one job of each is, so it is a limit on ordered jobs."""
-    return (Limit("lane", lane.name, "groups", None, 1, lane["max_groups"]),) if lane["max_groups"] else ()
+    return (Limit("lane", lane.name, GROUPS, None, 1, lane["max_groups"]),) if lane["max_groups"] else ()
 
 
 def pool_limit(pool: Pool, key: str) -> tuple[Limit, ...]:

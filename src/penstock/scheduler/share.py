@@ -21,6 +21,7 @@ REST_S: Final = 0.03
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
 LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
 UNLIMITED: Final = 2**31 - 1
+NOBODY: Final = 0
 
 
 class Name(NamedTuple):
@@ -29,6 +30,16 @@ class Name(NamedTuple):
     scope: str
     name: str
     key: str
+
+
+class Reached(NamedTuple):
+    """A limit that lets nobody go, and how many claimed jobs wait for it here.
+
+    Its next token comes at that monotonic second, 0.0 = that depends on others; None = slots are missing.
+    """
+
+    next_token: float | None
+    queue: int
 
 
 @dataclass(slots=True)
@@ -117,6 +128,15 @@ class Share:
     def before(self, lane: str, who: int) -> int:
         """Return how many jobs of older callers of the lane stand in line."""
         return sum(number for (name, other), number in self.line.items() if name == lane and other < who)
+
+    def reached(self, now: float) -> Reached | None:
+        """Return what is missing; None = nothing is."""
+        queue = sum(jobs for (_, who), jobs in self.wants.items() if who != NOBODY)
+        if self.limit.max_in_flight is not None and self.slots <= self.busy:
+            return Reached(None, queue)
+        if self.limit.rate is not None and self.tokens <= 0:
+            return Reached(self.next_token if self.next_token > now else 0.0, queue)
+        return None
 
     def stale(self, now: float) -> bool:
         """Say whether a lease that is in use should be renewed."""

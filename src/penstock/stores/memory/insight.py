@@ -113,6 +113,7 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
         asked_by=request.actor if request else None,
         asked_at=request.at if request else None,
         asked_why=request.reason if request else None,
+        turn=_turn(tables, job, now),
     )
     if row.grp is None or not row.holds or job.state not in LIVE:
         return standing
@@ -126,6 +127,18 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     before = [r for r in rows if (r.ord, r.arrival) < (row.ord, row.arrival) or r.state == JobState.CLAIMED]
     ahead = None if group.waits_for in (None, row.arrival) else _neighbour(tables, group.waits_for)
     return standing._replace(ahead=ahead, before=min(MOST, len(before)))
+
+
+def _turn(tables: Tables, job: Job, now: datetime) -> int | None:
+    """Return how many of its lane go before a job that keeps no order; None = nobody can say."""
+    row = job.live
+    rows = [r for r in tables.live.values() if r.lane == row.lane and r.state != JobState.CLAIMED]
+    loose = [r for r in rows if not r.mode and r.state == JobState.PENDING]
+    shared = any(r.holds for r in rows) or any(r.tenant is not None for r in loose)
+    if row not in loose or row.due_at > now or shared:
+        return None
+    turn = sum((r.due_at, r.arrival) < (row.due_at, row.arrival) for r in loose)
+    return None if turn > MOST else turn
 
 
 def _neighbour(tables: Tables, arrival: int | None) -> Neighbour:

@@ -8,7 +8,7 @@ from penstock.domain.job import Attempt, Audit, AuditPage, Job, Live
 from penstock.domain.ordering import Place, sequence_of
 from penstock.domain.pauses import Pause
 from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
-from penstock.domain.states import IN_FLIGHT, LIVE, Verb
+from penstock.domain.states import IN_FLIGHT, LIVE, JobState, Verb
 from penstock.ports.insight import LEADER, GroupPage
 from penstock.stores.sql import audits, grouplist, pausing
 from penstock.stores.sql.database import Database, Tx, one
@@ -22,6 +22,17 @@ BEFORE: Final = """
     SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
       WHERE lane = :lane AND grp = :grp AND holds AND (ord, arrival) < (:ord, :arrival)
       ORDER BY lane, grp, ord, arrival LIMIT :most) q"""
+# Those of its lane that are due before it: its place, where nobody has a tenant or an order to keep.
+TURN: Final = """
+    SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_due
+      WHERE lane = :lane AND mode = 0 AND state = 1 AND tenant IS NULL
+        AND (due_at, arrival) < (:due, :arrival) ORDER BY lane, due_at, arrival LIMIT :most) q"""
+SHARING: Final = """
+    SELECT (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_tenant
+             WHERE lane = :lane AND mode = 0 AND state = 1 AND tenant IS NOT NULL
+             ORDER BY lane, tenant, due_at, arrival LIMIT 1),
+           (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
+             WHERE lane = :lane AND holds ORDER BY lane, grp, ord, arrival LIMIT 1)"""
 REQUEST: Final = "SELECT verb, actor, at, reason FROM penstock.requests WHERE arrival = :arrival"
 NODE: Final = "SELECT name FROM penstock.nodes WHERE id = :node"
 NODES: Final = """
@@ -98,7 +109,7 @@ def _standing(tx: Tx, hot: HotPath, id_: str) -> Standing | None:
         )
         if job.state not in LIVE:
             return standing
-        standing = _asked(tx, standing)
+        standing = _in_turn(tx, _asked(tx, standing))
         return _in_group(tx, hot, standing) if row.grp is not None and row.holds else standing
     return None
 
@@ -108,6 +119,17 @@ def _asked(tx: Tx, standing: Standing) -> Standing:
     for verb, actor, at, why in tx.fetch(REQUEST, arrival=standing.job.live.arrival):
         return standing._replace(request=Verb(verb), asked_by=actor, asked_at=tx.time(at), asked_why=why)
     return standing
+
+
+def _in_turn(tx: Tx, standing: Standing) -> Standing:
+    """Add how many of its lane go before a job that keeps no order."""
+    row = standing.job.live
+    due = standing.job.state is JobState.PENDING and row.due_at <= tx.now
+    if not due or row.mode or row.tenant is not None or any(tx.fetch(SHARING, lane=row.lane)[0]):
+        return standing
+    where = {"lane": row.lane, "due": row.due_at, "arrival": row.arrival}
+    turn: int = tx.fetch(TURN, **where, most=MOST + 1)[0][0]
+    return standing if turn > MOST else standing._replace(turn=turn)
 
 
 def _tried(tx: Tx, row: Live) -> Attempt | None:

@@ -1,12 +1,19 @@
-"""What `explain` said, held against the picture of the store at that moment, and what then happened."""
+"""What `explain` said, held against the picture of the store at that moment, and what then happened.
 
-from collections.abc import Iterator
+An estimate is a promise: in quiet times the job goes, expires or moves on by then. When it did not, it is
+asked once more, for a limit may have been reached just as it spoke: if it names the same gate and gives an
+estimate again, its word is broken.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from penstock.domain.durations import parse_duration
 from penstock.domain.gates import Explanation, Gate
 from penstock.domain.job import Live
+from penstock.domain.rates import parse_rate
 from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState
 from penstock.testing.invariants.facts import WordBroken
 from penstock.testing.invariants.model import Model
@@ -16,6 +23,9 @@ from penstock.testing.invariants.settings import Settings
 
 _OPEN: Final = frozenset({Gate.DUE, Gate.BREAKER, Gate.LANE, Gate.POOL, Gate.KEY, Gate.SINK})
 """Where nothing else is in the way: it goes now, or a limit, a breaker or the nodes themselves keep it."""
+SLACK: Final = timedelta(seconds=3)
+ZERO: Final = timedelta(0)
+Ask = Callable[[str], Explanation | None]
 _NOT_SERVED: Final = "no running node"
 
 
@@ -33,6 +43,7 @@ class Words:
     model: Model
     settings: Settings
     words: dict[int, Word] = field(default_factory=dict)
+    promises: dict[int, Word] = field(default_factory=dict)
 
     def said(self, job_id: str, found: Explanation | None, *, clock: datetime, at: float) -> None:
         """Judge an explanation given this very moment, and remember it."""
@@ -42,6 +53,7 @@ class Words:
             if (found is None) != (spot is None):
                 raise WordBroken(f"job {arrival} is {spot}", found=found)
             return
+        self._check_eta(spot.job, found, clock)
         expected = self._gates(spot, clock)
         if found.state is not spot.state or (found.gate not in expected and _NOT_SERVED not in found.text):
             raise WordBroken(f"job {arrival} waits for {sorted(expected)}", found=found, spot=spot, now=clock)
@@ -50,6 +62,47 @@ class Words:
         if found.gate is Gate.DUE and found.until not in (None, spot.job.due_at):
             raise WordBroken(f"job {arrival} is due at {spot.job.due_at}", found=found)
         self.words[arrival] = Word(at, found)
+        known = self.promises.get(arrival)
+        if known is None or self._changed_since(spot.job, known.at):
+            self.promises[arrival] = self.words[arrival]
+
+    def check_kept(self, ask: Ask, *, quiet_since: float, clock: datetime) -> None:
+        """Hold the estimates that were given in quiet times against what has become of the jobs."""
+        for arrival, word in list(self.promises.items()):
+            spot, eta = self.model.spots.get(arrival), word.found.eta
+            moved = spot is None or spot.finished_at is not None or self._changed_since(spot.job, word.at)
+            if spot is None or eta is None or moved or word.at <= quiet_since:
+                del self.promises[arrival]
+            elif clock > eta + self._slack(spot.job):
+                del self.promises[arrival]
+                again = ask(self.model.facts[arrival].id)
+                if again is not None and again.gate is word.found.gate and again.eta is not None:
+                    raise WordBroken(
+                        f"job {arrival} did not go as was said", word=word, again=again, now=clock
+                    )
+
+    def _check_eta(self, job: Live, found: Explanation, clock: datetime) -> None:
+        """An estimate is to come, and the job is not to expire before."""
+        if found.eta is None:
+            return
+        after = self.settings.lanes[self.settings.name_of(job.lane)].skip_after
+        latest = None if after is None or job.attempt else job.due_at + after
+        if found.eta < clock or found.eta > min(filter(None, (job.start_by, latest)), default=found.eta):
+            raise WordBroken(
+                f"job {job.arrival} cannot go then", found=found, job=job, latest=latest, now=clock
+            )
+
+    def _changed_since(self, job: Live, at: float) -> bool:
+        changed = self.model.changed_at
+        return changed[job.arrival] >= at or (job.grp is not None and changed[job.lane, job.grp] >= at)
+
+    def _slack(self, job: Live) -> timedelta:
+        """Return how much later than said a job may go: a look, a pass, a note, two tokens of its lane."""
+        lane = self.settings.lanes[self.settings.name_of(job.lane)]
+        rate = None if lane["rate"] is None else parse_rate(lane["rate"])
+        return (
+            SLACK + 2 * parse_duration(lane["poll_interval"]) + (2 * rate.per / rate.count if rate else ZERO)
+        )
 
     def heard(self, call: Call) -> None:
         """Hold what happens against what was said."""

@@ -85,7 +85,7 @@ class Patrol:
         each = LIMITED_S + parse_duration(lane["timeout"]).total_seconds() + 6 * self.conduct.leg
         ahead = sum(parse_duration(lane[setting]).total_seconds() for setting in ("lookahead", "jitter"))
         longest = RECOVERY_S if held.epoch in self.conduct.taken_over else ahead + run * each + BUSY_S
-        since = max(self.conduct.claimed_at.get(held.epoch, 0.0), self._quiet_since)
+        since = max(self.conduct.claimed_at.get(held.epoch, 0.0), self.quiet_since)
         if now - since > longest:
             raise Wedged(f"claim {held.epoch} is held for {now - since:.1f} s", held=held, longest=longest)
 
@@ -111,7 +111,7 @@ class Patrol:
         """Return how long a job may have to wait for its limits, by who shares them and at what weight."""
         longest = 0.0
         for limit, sharers, weight in self._limits(job, lane):
-            allowed = self.settings.allowed(limit, since=self._quiet_since, until=self.world.loop.time())
+            allowed = self.settings.allowed(limit, since=self.quiet_since, until=self.world.loop.time())
             if allowed.rate is not None:
                 longest += sharers / (per_second(allowed.rate) * weight)
             if allowed.slots is not None:
@@ -148,11 +148,12 @@ class Patrol:
         return called + lapses * parse_duration(lane["ack_timeout"]).total_seconds()
 
     @property
-    def _quiet_since(self) -> float:
+    def quiet_since(self) -> float:
+        """Since when there have been no faults, and no changes of settings."""
         return max(self.calm_since or 0.0, self.settings.changed_at)
 
     def _free_since(self, job: Live) -> float:
-        marks = [self._quiet_since, self.model.changed_at[job.arrival]]
+        marks = [self.quiet_since, self.model.changed_at[job.arrival]]
         if job.grp is not None:
             marks.append(self.model.changed_at[job.lane, job.grp])
         return max(marks)

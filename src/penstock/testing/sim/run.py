@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from math import inf
 from typing import Final
 
 from penstock.domain.gates import Explanation
 from penstock.domain.job import Live, NewJob
 from penstock.domain.ulid import Ulids
+from penstock.explain import explain
 from penstock.ports.store import Store
 from penstock.testing.invariants.afterwards import check_afterwards
 from penstock.testing.invariants.conduct import Clocks, Conduct
@@ -41,6 +43,7 @@ CALM: Final = timedelta(seconds=60)
 DRIFT: Final = timedelta(milliseconds=100)
 FAR: Final = timedelta(seconds=90)
 LOOK_EVERY_S: Final = 0.5
+SETTLED_S: Final = 2.0
 SLOT_S: Final = 0.01
 NODES: Final = "abcde"
 ASKED: Final = 0.3
@@ -142,6 +145,13 @@ class Run:
         """Check now and then what has to hold at any time."""
         try:
             self.patrol.round()
+            if self.patrol.calm_since is not None:
+                ask, quiet, clock = (
+                    partial(explain, self.store),
+                    self.patrol.quiet_since,
+                    self.world.store_clock.now(),
+                )
+                self.words.check_kept(ask, quiet_since=quiet + SETTLED_S, clock=clock)
         except Exception as error:  # noqa: BLE001 - raised by `run`
             self.world.fail(error)
         self.world.loop.call_later(LOOK_EVERY_S, self._look_around, context=Context())

@@ -68,6 +68,24 @@ class StandingTests:
             assert standing.before == place
         assert _standing(store, job_ids[0]).ahead is None
 
+    def test_a_job_without_order_has_its_place_in_its_lane(self, store: Store) -> None:
+        """As long as none of the others has a tenant to share with, or an order to keep."""
+        put_lane(store)
+        later = store.now() + HOUR
+        first, second, third = enqueue(store, job(), job(), job())
+        [due_later] = enqueue(store, job(run_at=later))
+        assert [_standing(store, id_).turn for id_ in (first, second, third)] == [0, 1, 2]
+        assert _standing(store, due_later).turn is None
+        some(claim(store, limit=1))
+        assert [_standing(store, id_).turn for id_ in (first, second, third)] == [None, 0, 1]
+
+        [theirs] = enqueue(store, job(tenant="acme"))
+        assert {_standing(store, id_).turn for id_ in (second, theirs)} == {None}
+        store.operate(Verb.CANCEL, [theirs], actor="ops", reason="because")
+        assert _standing(store, third).turn == 1
+        [ordered_one] = enqueue(store, ordered())
+        assert {_standing(store, id_).turn for id_ in (third, ordered_one)} == {None}
+
     def test_a_group_waits_for_its_job_in_flight(self, store: Store) -> None:
         """Claimed, out, or at work."""
         put_lane(store)

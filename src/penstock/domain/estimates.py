@@ -1,0 +1,68 @@
+"""When a job probably goes: an estimate that can be kept, or none.
+
+No estimate means that somebody has to do something, that it depends on others, or that the job does not go.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from penstock.domain.gates import Explanation, Facts, Gate, stamp
+from penstock.domain.rates import parse_rate
+from penstock.domain.states import JobState
+
+_UNSENT: Final = frozenset({JobState.PENDING, JobState.CLAIMED})
+
+
+def after_opening(facts: Facts, until: datetime | None) -> datetime | None:
+    """Return when a job probably goes whose gate opens at that time: its own time and its turn count too."""
+    standing, lane = facts.standing, facts.lane
+    if until is None or lane is None or standing.ahead is not None or standing.group_paused:
+        return None
+    turn, pool = standing.turn, facts.pool
+    if lane["rate"] is None and (pool is None or pool.rate is None):
+        many = turn is not None and turn >= lane["max_in_flight"]
+        return None if many else max(until, standing.job.live.due_at)
+    return in_turn(facts, max(until, standing.job.live.due_at), 0)
+
+
+def in_turn(facts: Facts, token: datetime, queue: int) -> datetime | None:
+    """Return when it is the job's turn at its lane's rate, if the next token comes then.
+
+    So many with nodes go before it, and those of its lane that do. Who shares a pool with it nobody counts.
+    """
+    lane, pool, turn = facts.lane, facts.pool, facts.standing.turn
+    if lane is None or lane["rate"] is None or turn is None or (pool is not None and pool.rate is not None):
+        return None
+    rate = parse_rate(lane["rate"])
+    return token + rate.per * (turn + queue) / rate.count
+
+
+def late(facts: Facts) -> datetime | None:
+    """Return since when a job is too late for what its lane's `misfire` allows; None = it is not."""
+    latest = _latest(facts)
+    return latest if latest is not None and latest < facts.now else None
+
+
+def kept(facts: Facts, found: Explanation) -> Explanation:
+    """Return the explanation with an estimate only if the job then goes; else with what becomes of it."""
+    if found.state not in _UNSENT or found.gate is Gate.FINAL:
+        return found
+    eta, start_by, latest = found.eta, facts.standing.job.live.start_by, _latest(facts)
+    if start_by is not None and facts.now <= start_by:
+        if eta is not None and start_by < eta:
+            text = f"{found.text}; it expires before that, at {stamp(start_by)}"
+            return found._replace(eta=None, text=text)
+        if found.state is JobState.PENDING:
+            found = found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")
+    if latest is None or facts.lane is None:
+        return found
+    allows = f"misfire = {facts.lane['misfire']} allows"
+    if eta is not None and latest < eta:
+        return found._replace(eta=None, text=f"{found.text}; it expires then: that is later than {allows}")
+    return found
+
+
+def _latest(facts: Facts) -> datetime | None:
+    """Return the last moment that the lane's `misfire` allows the first send of a job at."""
+    live, after = facts.standing.job.live, None if facts.lane is None else facts.lane.skip_after
+    return None if after is None or live.attempt else live.due_at + after
