@@ -7,11 +7,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/guarantees.md").read_text(encoding="utf-8")
-PROMISE = re.compile(r"^\*\*(G\d+)\..*?(?=^\*\*G\d+\.|^## )", re.MULTILINE | re.DOTALL)
+PITFALLS = (ROOT / "docs/explanation/pitfalls.md").read_text(encoding="utf-8")
+PROMISE = re.compile(r"^\*\*([GP]\d+)\..*?(?=^\*\*[GP]\d+\.|^## |\Z)", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"^- `([\w/]+\.py)::(test_\w+)`", re.MULTILINE)
 
 
-@pytest.mark.parametrize("promise", list(PROMISE.finditer(PAGE)), ids=lambda match: match[1])
+@pytest.mark.parametrize("promise", list(PROMISE.finditer(f"{PAGE}\n{PITFALLS}")), ids=lambda match: match[1])
 def test_a_promise_names_tests_that_exist(promise: re.Match[str]) -> None:
     tests = TEST.findall(promise[0])
 
@@ -22,6 +23,7 @@ def test_a_promise_names_tests_that_exist(promise: re.Match[str]) -> None:
 
 def test_there_are_as_many_promises_as_numbers() -> None:
     assert [match[1] for match in PROMISE.finditer(PAGE)] == [f"G{number}" for number in range(1, 14)]
+    assert [match[1] for match in PROMISE.finditer(PITFALLS)] == [f"P{number}" for number in range(1, 30)]
 
 
 def is_there(file: str, name: str) -> bool:

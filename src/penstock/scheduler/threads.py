@@ -42,7 +42,8 @@ class Threads:
             asyncio.run(self._main(main, started))
         except Exception as error:  # noqa: BLE001 - handed on: a node without its heartbeat must not go on
             if not started.stopping.is_set():
-                self._home.call_soon_threadsafe(self.failed, error)
+                with suppress(RuntimeError):  # that loop is closed: there is no node left to tell
+                    self._home.call_soon_threadsafe(self.failed, error)
 
     async def _main(self, main: Main, started: "Started") -> None:
         store, executor = self.open_store(), ThreadExecutor(1, name=threading.current_thread().name)
