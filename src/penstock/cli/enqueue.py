@@ -18,11 +18,9 @@ from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
 from penstock.domain.durations import parse_duration
 from penstock.domain.job import Enqueued, Job
-from penstock.domain.names import near
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import BadPayload, Json, checked
 from penstock.domain.states import TERMINAL, JobState
-from penstock.errors import UnknownLane
 from penstock.wire import enqueued_object, job_object
 
 if TYPE_CHECKING:
@@ -122,9 +120,7 @@ def enqueue(  # noqa: PLR0917 - click passes by name
     if payload == "-":
         if wait or "key" in given:
             raise click.UsageError("--wait and --key are for one job; in a stream each line has its own key")
-        known = client.store.lanes()
-        if lane not in known:
-            raise UnknownLane(lane, near(lane, known))
+        client.lane(lane)  # known, or it ends here
         if not sys.stdin:
             raise click.UsageError("stdin is closed: give the lines, as in < jobs.ndjson")
         stream = Stream(as_json=as_json, stop_on_error=stop_on_error, progress=progress)
