@@ -3,7 +3,7 @@
 import math
 import sys
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -127,15 +127,22 @@ def enqueue(  # noqa: PLR0917 - click passes by name
         stream.run(client, given, cast("Source", sys.stdin.buffer))
         return
     answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
-    if field := lost(client, given):
-        note(f"note: --{field} has no effect on a job of mode immediate: {advice(lane)}", fg="yellow")
-    if given.get("start_by", now) < now:
-        note("note: --start-by is past already: the job expires instead of going", fg="yellow")
+    _tell(client, given, now)
     with printing(f"the job is in: {answer.id}"):
         if wait:
             _wait(client, answer.id, timeout, as_json=as_json)
         else:
             _print(answer, as_json=as_json)
+
+
+def _tell(client: Client, given: dict[str, Any], now: datetime) -> None:
+    """Tell of what is allowed and may not be what was meant."""
+    if field := lost(client, given):
+        note(
+            f"note: --{field} has no effect on a job of mode immediate: {advice(given['lane'])}", fg="yellow"
+        )
+    if given.get("start_by", now) < now:
+        note("note: --start-by is past already: the job expires instead of going", fg="yellow")
 
 
 def _print(answer: Enqueued, *, as_json: bool) -> None:
