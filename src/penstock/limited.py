@@ -32,8 +32,9 @@ COMMON: Final = frozenset(
 WHOLE: Final = frozenset(
     {
         "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
-        "pause_group", "pause_target", "group", "list_groups", "counts", "scout", "add_key", "api_keys",
-        "revoke_key", "drain_node", "put_user", "users", "remove_user", "vitals", "open_operations",
+        "pause_group", "pause_target", "reset_target", "group", "list_groups", "counts", "scout", "add_key",
+        "api_keys", "revoke_key", "drain_node", "put_user", "users", "remove_user", "vitals",
+        "open_operations",
     }
 )  # fmt: skip
 

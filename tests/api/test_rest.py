@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -205,6 +206,12 @@ def test_targets_are_paused_and_resumed(every: Http) -> None:
     resumed = every.post("/api/targets/resume", {"target": "https://api.example", "reason": "there"})
     assert resumed.json()["pause"] is None
     assert every.get("/api/targets").json() == {"targets": []}
+    name, why = paused["target"], {"target": paused["target"], "reason": "they are back"}
+    every.node.client.store.mark_target(
+        name, failed=3, ok=0, trip_after=3, open_for=timedelta(hours=1), slow_for=timedelta(0)
+    )
+    assert every.post("/api/targets/reset", why).json() == {"target": name, "reset": True}
+    assert every.post("/api/targets/reset", why).json() == {"target": name, "reset": False}
 
 
 def test_a_node_is_drained_and_goes_on(every: Http) -> None:

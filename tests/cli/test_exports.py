@@ -62,6 +62,9 @@ def test_targets_that_are_left_alone_are_listed(ready: Run, read: RunJson) -> No
     [target] = read("targets", "list")["targets"]
     assert (target["target"], target["state"], target["failures"]) == ("https://shop.example", "open", 5)
     assert "https://shop.example\topen\t5" in ready("targets", "list").stdout
+    reset = ("targets", "reset", "https://shop.example/hook", "--reason", "they are back")
+    assert "is called again" in ready(*reset).stderr
+    assert "was not left alone" in ready(*reset).stderr
 
 
 def test_a_target_is_paused_and_resumed(ready: Run, read: RunJson) -> None:

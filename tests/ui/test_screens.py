@@ -205,7 +205,11 @@ def test_a_target_is_paused_and_resumed(browser: Browser, seeded: Seeded) -> Non
         row.get_by_role("button", name="Resume").first.click()
         row.locator("form:popover-open").get_by_role("button", name="Resume").click()
         expect(page.locator("#toast")).to_contain_text("https://pay.example goes on.")
-    assert set(seeded.client.store.targets()) == {"https://mail.example"}
+        mail = page.get_by_role("row", name=re.compile("mail.example"))
+        mail.get_by_role("button", name="Close the breaker").click()
+        expect(page.locator("#toast")).to_contain_text("The breaker is closed")
+    assert seeded.client.store.targets() == {}
+    assert seeded.client.store.audit_log(limit=1).entries[0].action == "target.reset"
 
 
 def test_a_node_is_drained_and_goes_on(browser: Browser, seeded: Seeded) -> None:

@@ -138,6 +138,7 @@ DOCS: Final[Mapping[str, Doc]] = {
     "POST /api/groups/pause": _act("stop a group", "GroupPause", "GroupPaused"),
     "POST /api/groups/resume": _act("let a group go on", "GroupCommand", "GroupPaused"),
     "GET /api/targets": _look("targets in trouble, and paused ones", "Targets"),
+    "POST /api/targets/reset": _act("close a target's breaker", "TargetCommand", "TargetReset"),
     "POST /api/targets/pause": _act("stop sending to a target", "TargetPause", "TargetPaused"),
     "POST /api/targets/resume": _act("let a target go on", "TargetCommand", "TargetPaused"),
     "GET /api/nodes": _look("nodes seen within the hour", "Nodes"),

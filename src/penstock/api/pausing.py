@@ -73,7 +73,12 @@ def pausing_routes(desk: Desk) -> list[HTTPRouteHandler]:
         pause = await desk.ask(desk.acting(request).store.store_pause)
         return json_answer(encode({"pause": pause_object(pause)}))
 
-    return [store_pause, *(route for kind in KINDS for route in _routes(desk, kind))]
+    @post("/api/targets/reset", opt=OPERATE, status_code=200)
+    async def reset_target(request: Request[Any, Any, Any]) -> Response[bytes]:
+        said, client = await command(request, TargetCommand), desk.acting(request)
+        return json_answer(await desk.ask(_reset_target, client, said))
+
+    return [store_pause, reset_target, *(route for kind in KINDS for route in _routes(desk, kind))]
 
 
 def _routes(desk: Desk, kind: Stopping) -> list[HTTPRouteHandler]:
@@ -107,6 +112,13 @@ def _pause_target(client: Client, said: TargetCommand, how: Stop) -> str:
     who = {"actor": client.actor, "reason": said.reason}
     pause = client.store.pause_target(name, paused=how.stopped, until=how.until, **who)
     return encode({"target": name, "pause": pause_object(pause)})
+
+
+def _reset_target(client: Client, said: TargetCommand) -> str:
+    name = paused_name(text("target", said.target))
+    reset = client.store.reset_target(name, actor=client.actor, reason=said.reason)
+    client.store.wake(())
+    return encode({"target": name, "reset": reset})
 
 
 def _drain(client: Client, said: Reason, how: Stop) -> str:

@@ -68,6 +68,7 @@ STANDING_SHAPES: Final[Mapping[str, Schema]] = {
     "Targets": made({"targets": listed(_TARGET)}),
     "TargetCommand": made(_NAMED_TARGET, open_=False),
     "TargetPause": made(_NAMED_TARGET, _UNTIL, open_=False),
+    "TargetReset": made({"target": STRING, "reset": BOOLEAN}),
     "TargetPaused": made({"target": STRING, "pause": _PAUSE}),
     "NodeDrain": made({"node": INTEGER, "drain": _PAUSE}),
     "Nodes": made({"nodes": listed(_NODE), "leader": nullable(INTEGER)}),

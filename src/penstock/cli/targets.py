@@ -66,6 +66,21 @@ def list_(client: Client, *, as_json: bool) -> None:
     print_table(head, rows, empty="every target answers as it should")
 
 
+@targets.command()
+@click.argument("target", metavar="URL")
+@reason_option
+@json_option
+@with_client
+def reset(client: Client, target: str, *, reason: str, as_json: bool) -> None:
+    """Close a target's breaker and end its slow-down: its jobs are sent again within half a minute."""
+    name = paused_name(target)
+    done = client.store.reset_target(name, actor=actor(), reason=reason)
+    if as_json:
+        print_json({"target": name, "reset": done})
+    else:
+        note(f"{name} is called again" if done else f"{name} was not left alone")
+
+
 @targets.command(epilog=HELP)
 @click.argument("target", metavar="URL")
 @reason_option

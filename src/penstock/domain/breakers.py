@@ -6,12 +6,14 @@ be left alone for some time: that is no failure, and a success does not shorten 
 pause it, too.
 """
 
+import json
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.pauses import Pause
 
 SHORTEST_REST: Final = timedelta(seconds=2)
+RESET: Final = "target.reset"
 LONGEST_REST: Final = timedelta(seconds=30)
 
 
@@ -50,6 +52,11 @@ class Target(NamedTuple):
         if self.state == "open" and self.until is not None and now < self.until:
             return self.until - now
         return None
+
+
+def facts(target: Target) -> str:
+    """Return a target's breaker as the audit log shows it."""
+    return json.dumps({"target": target.name, "breaker": target.state, "failures": target.failures})
 
 
 class Note(NamedTuple):

@@ -78,6 +78,12 @@ class Flow(Protocol):
         how long it asked to be left alone (0 = it did not ask). The answer tells nothing of a pause.
         """
 
+    def reset_target(self, name: str, *, actor: str, reason: str) -> bool:
+        """Close a target's breaker and end its slow-down, whatever its calls were like; audited.
+
+        Return whether there was anything to close; a pause stays.
+        """
+
     def pause_target(
         self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Pause | None:

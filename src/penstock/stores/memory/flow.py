@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from threading import RLock
 
-from penstock.domain.breakers import Note, noted
+from penstock.domain.breakers import RESET, Note, facts, noted
 from penstock.domain.job import Audit, Claim
 from penstock.domain.lanes import Lane
 from penstock.domain.limits import Account
@@ -89,6 +89,16 @@ class FlowPart:
             who = {"actor": actor, "reason": reason}
             tables.store_pause = self._paused("store", {}, tables.store_pause, wanted, **who)
             return self.store_pause()
+
+    def reset_target(self, name: str, *, actor: str, reason: str) -> bool:
+        """Close a target's breaker and end its slow-down."""
+        with self._lock:
+            known = self._tables.targets.pop(name, Target(name))
+            if known == Target(name):
+                return False
+            texts = facts(known), facts(Target(name))
+            self._tables.audit.append(Audit(self.now(), None, None, actor, RESET, *texts, reason))
+            return True
 
     def pause_target(
         self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None

@@ -87,6 +87,11 @@ class SettingsPart:
         found = self.api.get("/api/targets")["targets"]
         return {one["name"]: target_of(one) for one in found}
 
+    def reset_target(self, name: str, *, actor: str, reason: str) -> bool:  # noqa: ARG002
+        """Close a target's breaker."""
+        body = {"target": name, "reason": reason}
+        return bool(self.api.send("POST", "/api/targets/reset", body)["reset"])
+
     def pause_target(
         self,
         name: str,

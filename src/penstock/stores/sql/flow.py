@@ -53,6 +53,10 @@ class FlowPart:
         """Stop every lane at once, or let them go."""
         return self._pause(pausing.STORE, "", paused=paused, actor=actor, reason=reason, until=until)
 
+    def reset_target(self, name: str, *, actor: str, reason: str) -> bool:
+        """Close a target's breaker and end its slow-down."""
+        return self.db.write(lambda tx: targets.reset_target(tx, name, actor=actor, reason=reason))
+
     def pause_target(
         self, name: str, *, paused: bool, actor: str, reason: str, until: datetime | None = None
     ) -> Pause | None:

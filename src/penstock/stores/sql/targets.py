@@ -2,9 +2,11 @@
 
 from typing import Final
 
-from penstock.domain.breakers import Note, Target, noted
+from penstock.domain.breakers import RESET, Note, Target, facts, noted
+from penstock.domain.job import Audit
 from penstock.stores.sql.database import Row, Tx, one
 from penstock.stores.sql.pausing import TARGET, pauses
+from penstock.stores.sql.rows import AUDIT_COLUMNS
 
 _COLUMNS: Final = ("target", "state", "failures", "opened_at", "until", "slow_until")
 _NAMES: Final = ("name", *_COLUMNS[1:])
@@ -41,6 +43,17 @@ def mark_target(tx: Tx, name: str, note: Note) -> Target:
         after = noted(Target(name) if row is None else _target(tx, row), note, now=tx.now)
     tx.execute(CHANGE, **dict(zip(_NAMES, after, strict=False)))
     return after
+
+
+def reset_target(tx: Tx, name: str, *, actor: str, reason: str) -> bool:
+    """Forget how calls to a target went."""
+    row = one(tx.fetch(ONE, name=name))
+    if row is None:
+        return False
+    tx.execute(FORGET, name=name)
+    entry = Audit(tx.now, None, None, actor, RESET, facts(_target(tx, row)), facts(Target(name)), reason)
+    tx.insert("audit", AUDIT_COLUMNS, [entry])
+    return True
 
 
 def _target(tx: Tx, row: Row) -> Target:

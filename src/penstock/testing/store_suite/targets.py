@@ -113,6 +113,19 @@ class TargetTests:
             known = store.targets()[host]
             assert (known.state, known.failures) == ("open", 4)
 
+    def test_an_operator_closes_a_breaker_by_hand(self, store: Store) -> None:
+        """That is audited; what was never open is left alone, and a pause stays."""
+        assert not store.reset_target(HOST, actor="ann", reason="why not")
+        mark(store, failed=3, slow_for=HOUR)
+        pause = store.pause_target(HOST, paused=True, actor="ann", reason="night")
+        assert store.reset_target(HOST, actor="ann", reason="they are back")
+        assert store.targets() == {HOST: Target(HOST, pause=pause)}
+        assert not store.reset_target(HOST, actor="ann", reason="once more")
+
+        last = store.audit_log(limit=1).entries[0]
+        assert (last.action, last.actor, last.reason) == ("target.reset", "ann", "they are back")
+        assert json.loads(last.before or "") == {"target": HOST, "breaker": "open", "failures": 3}
+
 
 class TargetPauseTests:
     """Stopping what goes to one target."""

@@ -1,7 +1,6 @@
 """`/pools`: the limits that lanes share, and the targets that are in trouble."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from litestar import Response, get, post
@@ -51,13 +50,14 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @post("/targets/reset", opt=needs(Scope.OPERATE))
     async def reset(request: AnyRequest) -> Redirect:
-        fields = await form(request)
+        fields, actor = await form(request), who(request)
 
         def act() -> str:
-            nothing = timedelta(0)
-            site.store.mark_target(
-                fields.get("target", ""), failed=0, ok=1, trip_after=1, open_for=nothing, slow_for=nothing
-            )
+            name = paused_name(fields.get("target", ""))
+            if not site.store.reset_target(
+                name, actor=actor, reason=fields.get("reason") or "closed by hand"
+            ):
+                return "It was closed already."
             site.store.wake(())
             return "The breaker is closed: calls go again."
 
