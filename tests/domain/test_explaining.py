@@ -597,6 +597,13 @@ def test_a_job_that_comes_too_late_has_no_estimate() -> None:
     assert (found.until, found.eta) == (LATER, None)
 
 
+def test_a_claimed_job_that_missed_its_time_has_no_estimate() -> None:
+    nodes = [Said(limits={"lane/orders": NOW + SECOND})]
+    missed = facts(job(S.CLAIMED, start_by=BEFORE), standing={"holder": "node 7"}, nodes=nodes)
+    assert explain(missed).text.endswith("; it expires before that, at 2026-03-01T11:00:00Z")
+    assert explain(missed).eta is None
+
+
 def test_an_estimate_does_not_lie_in_the_past() -> None:
     put_back = job(S.CLAIMED, due_at=NOW)
     assert (

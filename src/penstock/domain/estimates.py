@@ -48,11 +48,11 @@ def kept(facts: Facts, found: Explanation) -> Explanation:
     if found.state not in _UNSENT or found.gate is Gate.FINAL:
         return found
     eta, start_by, latest = found.eta, facts.standing.job.live.start_by, _latest(facts)
-    if start_by is not None and facts.now <= start_by:
+    if start_by is not None:
         if eta is not None and start_by < eta:
             text = f"{found.text}; it expires before that, at {stamp(start_by)}"
             return found._replace(eta=None, text=text)
-        if found.state is JobState.PENDING:
+        if found.state is JobState.PENDING and facts.now <= start_by:
             found = found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")
     if latest is None or facts.lane is None:
         return found

@@ -150,7 +150,7 @@ def lookahead(rng: random.Random) -> Scenario:
 def deadlines(rng: random.Random) -> Scenario:
     """Jobs that are worth nothing after their time, in lanes that fall behind."""
     sketch = Sketch(rng).lane(
-        rate=rng.choice((None, "3/s", "30/m")),
+        rate=rng.choice((None, "3/s")),
         misfire=rng.choice(("send_now", "skip_after(1s)", "skip_after(2s)")),
         lookahead=rng.choice(("0s", "1s")),
         mode=rng.choice(("immediate", "block_on_error")),
