@@ -11,6 +11,7 @@ from penstock.domain.pools import POOL_SETTINGS, Pool, pool
 from penstock.domain.sense import nonsense
 from penstock.errors import InvalidSetting
 
+KEEP_ORDER: Final = ("activemq", "embedded", "kafka", "sqs")
 _PAUSES: Final = frozenset({"paused", "paused_until", "pause_reason", "paused_by"})
 
 
@@ -50,12 +51,17 @@ def _lane(file: ConfigFile, name: str, given: Mapping[str, Any]) -> Lane:
 def sink_warnings(file: ConfigFile | None, lanes: Iterable[Lane], sinks: Iterable[str]) -> list[str]:
     """Return a line for each lane whose sink is neither a connection of the file nor one of our own kinds.
 
-    A warning only: a kind may come from a plug-in, and another node's file may name the connection.
+    A warning only: a kind may come from a plug-in, and another node's file may name the connection. Another
+    for a lane that leaves the order to a kind that does not keep it.
     """
     known = {*SINK_KINDS, *sinks}
     warnings = []
     for each in lanes:
         sink = each["sink"]
+        if each["hold_until"] == "sent" and sink in {*SINK_KINDS} - {*KEEP_ORDER, *sinks}:
+            where = f"{file.where(['lanes', each.name, 'hold_until'])}: " if file is not None else ""
+            kinds = f'sink "{sink}" does not keep order, {", ".join(KEEP_ORDER)} do'
+            warnings.append(f'{where}lanes.{each.name}.hold_until: "sent" has no effect: {kinds}')
         if sink not in known:
             close = near(sink, known)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
