@@ -3,9 +3,12 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter
+from datetime import timedelta
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.pools import pool
+from penstock.domain.rates import parse_rate
+from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
 SLACK_S = 0.1  # what a busy test machine may shift a call by
@@ -77,6 +80,18 @@ async def test_the_one_token_of_a_pool_goes_from_node_to_node(engine: Engine) ->
     times = [call.at for call in engine.sent]
     for window in (0.2, 0.5, 1.0):
         assert most_within(times, window) <= 40 * (window + SLACK_S) + 1
+
+
+async def test_a_node_that_stops_brings_back_the_token_it_holds(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="2/s", burst=1), actor="test")
+    engine.lane(pool="web")
+    engine.enqueue({}, {})
+    async with engine.node():
+        await engine.until(lambda: len(engine.sent) == 1)
+    limit = Limit("pool", "web", rate=parse_rate("2/s"), burst=1)
+
+    [grant] = engine.store.permit(99, [Need(limit, tokens=1)], ttl=timedelta(seconds=1))
+    assert grant.tokens or grant.ready_in  # None: somebody holds it
 
 
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:

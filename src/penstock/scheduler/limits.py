@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar
 
@@ -32,6 +33,7 @@ SOONEST_S: Final = 0.002
 LATEST_S: Final = 0.25
 REPORT_S: Final = 0.02
 OTHERS_S: Final = 0.025
+LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
 ALL: Final = 2**31 - 1
 
@@ -234,6 +236,20 @@ class Limits:
             if not await wait_for(self._wanted, self._pause()):
                 for share in self._shares.values():
                     share.asked = 0
+        await self._give_up()
+
+    async def _give_up(self) -> None:
+        """Bring back what is left at the end: else others would wait until its lease is over."""
+        self._serial += 1
+        needs = [
+            Need(one.limit, 0, one.spent, one.busy, one.busy, self._serial)
+            for one in self._shares.values()
+            if not one.void and (one.tokens or one.spent)
+        ]
+        if needs:
+            with suppress(StoreUnavailable, TimeoutError):
+                async with asyncio.timeout(LAST_WORD_S):
+                    await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
 
     async def ask(self, shares: Sequence[Share]) -> None:
         """Make one call for all of these."""
