@@ -1,10 +1,11 @@
 """Breakers of targets: when they open, when they are tried, when they close."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.domain.breakers import Note, Target, noted
+from penstock.domain.breakers import Note, Target, facts, noted
 from penstock.domain.pauses import Pause
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,3 +82,7 @@ def test_an_open_breaker_and_a_slow_target_rest_until_their_time() -> None:
     assert OPEN.rest(NOW + MINUTE) is None
     slow = after(Target(HOST), slow=5)
     assert (slow.rest(NOW), slow.rest(NOW + 5 * MINUTE)) == (5 * MINUTE, None)
+
+
+def test_the_audit_shows_a_breaker_by_name() -> None:
+    assert json.loads(facts(OPEN)) == {"target": HOST, "breaker": "open", "failures": 3}
