@@ -458,7 +458,8 @@ def test_recursive_triggers_change_nothing(place: Place, sql: Plain) -> None:
 
 
 def test_postgres_refuses_in_the_same_words_as_penstock(pg: Plain) -> None:
-    alike = {key for key in BAD if SETTINGS[key[0]].kind != "retry" and "\n" not in str(key[1])}
+    terse = {("rate", "99999999999/s")}  # there PostgreSQL names no maximum
+    alike = {key for key in BAD if SETTINGS[key[0]].kind != "retry" and "\n" not in str(key[1])} - terse
     differ = {
         key: (said, own)
         for key in alike

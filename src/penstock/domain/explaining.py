@@ -332,7 +332,7 @@ def _free(facts: Facts) -> Explanation:
 
 
 _GATES: Final[tuple[Callable[[Facts], Explanation | None], ...]] = (
-    _final, _held, _parent, _lease, _missed, _store, _lane, _group, _due, _breaker, _limits, _sink, _served,
+    _final, _held, _parent, _lease, _missed, _store, _lane, _group, _due, _breaker, _sink, _limits, _served,
 )  # fmt: skip
 
 

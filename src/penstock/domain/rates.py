@@ -25,6 +25,7 @@ from typing import Final
 GRAINS_PER_TOKEN: Final = 3_600_000_000
 MAX_COUNT: Final = 1_000_000_000
 CLOCK_STEP: Final = timedelta(seconds=10)
+SHOWN: Final = 20
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _RATE: Final = re.compile(r"([0-9]{1,10})/([smh])")
@@ -80,7 +81,9 @@ def parse_rate(value: object) -> Rate:
     """Return the rate that the text spells, or raise BadRate."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None and isinstance(value, str) and _TOO_MANY.fullmatch(value):
-        raise BadRate(f"{value[:20]}…", f"the number is at most {MAX_COUNT}")
+        raise BadRate(
+            value if len(value) <= SHOWN else f"{value[:SHOWN]}…", f"the number is at most {MAX_COUNT}"
+        )
     if match is None:
         raise BadRate(value)
     return Rate(int(match[1]), _PERIODS[match[2]])

@@ -67,8 +67,9 @@ class Board:
         """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
         for name, lane in self.lanes.items():
             if name in before and before[name].version != lane.version:
-                stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
-                self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
+                if self.node:  # a router and an endpoint look too, but send nothing of a lane
+                    stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
+                    self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
                 self.changed(name)
             elif everything:
                 self.changed(name)

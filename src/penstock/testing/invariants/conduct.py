@@ -222,7 +222,8 @@ class Conduct:
         late = self.clocks.store() - job.due_at
         if job.claimed_at is None or job.claimed_at + _SOON > job.due_at or job.epoch != envelope.batch:
             return
-        if lane["rate"] or lane["pool"] or lane["max_in_flight"] < _PLENTY or lane["hold_until"] == "sent":
+        limited = lane["rate"] or lane["pool"] or envelope.pool or lane["max_in_flight"] < _PLENTY
+        if limited or lane["hold_until"] == "sent":
             return
         if max(sender.well_since, self.clocks.set_at(), self.settings.changed_at) >= claimed_at:
             return
