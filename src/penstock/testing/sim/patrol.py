@@ -67,7 +67,7 @@ class Patrol:
         stop = self.settings.stopped(name, lane["pool"], clock=self.world.store_clock.now(), since=since)
         claimed_at = self.conduct.claimed_at.get(held.epoch, now)
         # What befell the node after the claim may be that it never heard of it.
-        if stop is None or env is None or env.troubled_until > min(since - RETURN_S, claimed_at):
+        if stop is None or env is None or env.troubled_until >= min(since - RETURN_S, claimed_at):
             return
         if claimed_at > since or held.epoch in self.conduct.taken_over:
             return
