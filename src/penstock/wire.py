@@ -16,10 +16,12 @@ from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_credentials
+from penstock.domain.notes import ALIVE, read
 from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import BadPayload, Json, no_duplicates
 from penstock.domain.pools import Pool
+from penstock.domain.standing import NodeRow
 from penstock.domain.states import TERMINAL, Verb
 from penstock.errors import InvalidJob, PenstockError
 from penstock.ports.store import Done, Timeline
@@ -225,6 +227,21 @@ def _named_object(named: Lane | Pool, settings: Mapping[str, Any]) -> dict[str, 
         "pause_reason": named.pause_reason,
         "paused_by": named.paused_by,
         "settings": dict(settings),
+    }
+
+
+def node_object(node: NodeRow, now: datetime, leader: int | None) -> dict[str, Any]:
+    """Return what is told of a node."""
+    return {
+        "id": node.id,
+        "name": node.name,
+        "version": node.version,
+        "started_at": node.started_at,
+        "seen_at": node.seen_at,
+        "alive": now - node.seen_at < ALIVE,
+        "leads": node.id == leader,
+        "drain": pause_object(node.drain),
+        "claims_left": read(node.note).drains,
     }
 
 

@@ -17,8 +17,7 @@ from penstock.domain.access import Scope
 from penstock.domain.causes import causes
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Job
-from penstock.domain.notes import ALIVE, read
-from penstock.wire import audit_entry_object, encode, group_object, pause_object, target_object
+from penstock.wire import audit_entry_object, encode, group_object, node_object, target_object
 
 READ: Final = needs(Scope.READ)
 MOST_DEAD: Final = 10_000
@@ -87,18 +86,8 @@ def _groups(client: Client, items: Items) -> str:
 def _nodes(client: Client) -> str:
     now, found, leader = client.store.now(), client.store.nodes(), client.store.leader()
     shown = [
-        {
-            "id": node.id,
-            "name": node.name,
-            "version": node.version,
-            "started_at": node.started_at,
-            "seen_at": node.seen_at,
-            "alive": now - node.seen_at < ALIVE,
-            "leads": node.id == leader,
-            "silent_s": round(max(timedelta(0), now - node.seen_at).total_seconds(), 3),
-            "drain": pause_object(node.drain),
-            "claims_left": read(node.note).drains,
-        }
+        node_object(node, now, leader)
+        | {"silent_s": round(max(timedelta(0), now - node.seen_at).total_seconds(), 3)}
         for node in found
     ]
     return encode({"nodes": shown, "leader": leader})

@@ -8,7 +8,7 @@ from penstock.client import Client
 from penstock.domain.notes import ALIVE, read
 from penstock.domain.pauses import Pause
 from penstock.domain.standing import NodeRow
-from penstock.wire import pause_object
+from penstock.wire import node_object, pause_object
 
 
 @click.group()
@@ -29,21 +29,7 @@ def list_(client: Client, *, as_json: bool) -> None:
     """List the nodes seen within the hour, newest first: alive or gone, who leads, which drain."""
     now, found, leader = client.store.now(), client.store.nodes(), client.store.leader()
     if as_json:
-        shown = [
-            {
-                "id": node.id,
-                "name": node.name,
-                "version": node.version,
-                "started_at": node.started_at,
-                "seen_at": node.seen_at,
-                "alive": now - node.seen_at < ALIVE,
-                "leads": node.id == leader,
-                "drain": pause_object(node.drain),
-                "claims_left": read(node.note).drains,
-            }
-            for node in found
-        ]
-        print_json({"nodes": shown, "leader": leader})
+        print_json({"nodes": [node_object(node, now, leader) for node in found], "leader": leader})
         return
     rows = [
         (
