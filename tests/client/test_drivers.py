@@ -211,6 +211,10 @@ class TestErrors:
                 KeyConflict("a\nb", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
             ),
             ('penstock: unknown lane "order"\nCONTEXT: x', UnknownLane("order")),
+            (
+                'penstock: unknown lane "orde"; did you mean orders, order-events?\nHINT: x',
+                UnknownLane("orde", ["orders", "order-events"]),
+            ),
             ("penstock: unknown lane; see SELECT", UnknownLane("")),
             (
                 'penstock: key "a"b" already belongs to job 01ARZ3NDEKTSV4RRFFQ69G5FAV, which has',

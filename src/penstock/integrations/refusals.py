@@ -13,7 +13,7 @@ from penstock.errors import (
     UnknownLane,
 )
 
-_LANE: Final = re.compile(r'unknown lane(?: "(.*)")?')
+_LANE: Final = re.compile(r'unknown lane(?: "(.*)")?(?:; did you mean (.*)\?)?')
 _POOL: Final = re.compile(r"unknown pool.*")
 _KEY: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
 _VIEW: Final = re.compile(r"penstock[._]enqueue")
@@ -40,7 +40,7 @@ def refusal(error: BaseException) -> PenstockError | None:
 
 def _refusal(said: str) -> PenstockError:
     if match := _LANE.match(said):
-        return UnknownLane(match[1] or "")
+        return UnknownLane(match[1] or "", match[2].split(", ") if match[2] else ())
     if match := _KEY.match(said):
         return KeyConflict(match[1], match[2])
     if match := _POOL.match(said):

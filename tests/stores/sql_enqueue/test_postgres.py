@@ -50,6 +50,48 @@ def test_the_right_to_insert_is_enough(pg: Door) -> None:
     assert pg.deliver(lane) == ["1"]
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("order", "orders"),
+        ("ordres", "orders"),
+        ("ORDERS", "orders"),
+        ("biling", "billing"),
+        ("wbe", "web"),
+        ("zzz", None),
+        ("", None),
+        ('o"r', None),
+        ("x" * 500, None),
+    ],
+)
+def test_a_lane_or_pool_that_nobody_made_is_answered_with_near_ones(
+    pg: Door, name: str, near: str | None
+) -> None:
+    for known in ("orders", "billing", "web"):
+        for table in ("lanes", "pools"):
+            pg.sql(f"INSERT INTO penstock.{table} (name) VALUES (%s) ON CONFLICT DO NOTHING", known)
+    meant = f"; did you mean {near}?" if near else ""
+    with user(pg, SCHEMA, INSERT) as sql:
+        for kind, row in [("lane", (name, None)), ("pool", (pg.empty, name))]:
+            with pytest.raises(psycopg.errors.ForeignKeyViolation) as caught:
+                sql("INSERT INTO penstock.enqueue (lane, pool) VALUES (%s, %s)", *row)
+            said = caught.value.diag
+            assert said.message_primary == f'penstock: unknown {kind} "{name[:80]}"{meant}'
+            assert said.column_name == kind
+            assert said.message_hint == (
+                f"SELECT name FROM penstock.{kind}s shows those there are,"
+                f" penstock {kind}s set NAME --create makes one."
+            )
+
+
+def test_no_more_than_three_names_are_near(pg: Door) -> None:
+    known = ["order-1", "order-2", "order-3", "orders", "web"]
+
+    [[near]] = pg.sql("SELECT penstock.near('order', %s)", known)
+
+    assert near == ["orders", "order-1", "order-2"]
+
+
 def test_the_right_to_insert_is_no_more_than_that(pg: Door) -> None:
     lane = pg.lane()
     pg.insert(lane=lane)

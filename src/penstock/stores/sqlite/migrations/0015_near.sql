@@ -1,0 +1,4 @@
+-- phase: expand
+-- breaking: no
+--
+-- Nothing here: SQLite before 3.47 knows only fixed messages, and those for an unknown lane or pool say where to look.
