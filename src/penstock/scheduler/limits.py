@@ -162,10 +162,11 @@ class Limits:
             if share is None:
                 continue
             share.busy = max(0, share.busy - number)
-            if slots:
+            if slots and limit.max_in_flight is not None:
                 share.slots = max(share.busy, share.slots - number)
                 share.handed += number
                 share.asked = 0  # whoever wants one now must not wait for the next round
+                self._wanted.set()  # in the books it counts twice until they hear of it
             if tokens and limit.rate is not None and not share.here:  # there it grows again as it is
                 back = min(number, share.spent)
                 share.spent, share.tokens = share.spent - back, share.tokens + back
@@ -283,6 +284,8 @@ class Limits:
         share.until = trusted_until(started, TTL)
         share.come_or_gone(now, here=share.whole > 0 and grant.tokens > 0)
         share.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
+        if share.free(now) >= share.asked:  # there was no shortage: whoever wants more is worth a question
+            share.asked = 0
         share.share_out(now)
 
     def _need(self, share: Share) -> Need:
@@ -317,6 +320,8 @@ class Limits:
 
     def _unmet(self, share: Share, now: float) -> bool:
         """Say whether there is something to be had, or to be told, that jobs wait for."""
+        if share.handed or share.void:  # others wait for what the books say we hold
+            return True
         if share.has_all(now):
             if not share.wants:  # others may have a use for the token
                 return share.tokens > 0
