@@ -95,6 +95,7 @@ class Conduct:
     taken_over: set[int] = field(default_factory=set)
     _began: dict[tuple[str, str, int], float] = field(default_factory=dict)
     _left: dict[str, Left] = field(default_factory=dict)
+    _drained: dict[int, float] = field(default_factory=dict)
     _asked_at: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -110,7 +111,10 @@ class Conduct:
                 self.term_until = call.result.until
             case "mark_target":
                 self._target(call.result, call.at)
+            case "drain_node":
+                self._drain(call.args[0], call.at, draining=call.result is not None)
             case "claim" | "claim_groups" if call.result is not None:
+                self._check_drained(call.args[0].node, call.at)
                 self.claimed_at[call.result.epoch] = call.at
             case "takeover":
                 self._check_abandoned(call)
@@ -246,11 +250,34 @@ class Conduct:
         if stop is not None and not self._clock_set_within(timedelta(seconds=4 * self.leg)):
             raise StoppedSent(f"sent while {stop.what}", stop=stop, now=now, envelope=envelope)
         target = target_of(envelope.target or lane["target"])
+        shut = self.settings.stops.get(f"target/{target}")
+        if (
+            shut is not None
+            and shut.since < known_since
+            and shut.in_force(clock)
+            and sender.well_since < known_since - 1
+            and not self._clock_set_within(timedelta(seconds=5))
+        ):
+            raise StoppedSent(f"sent to {target}, which is paused", stop=shut, now=now, envelope=envelope)
         left = self._left.get(target or "")
         if left is None or left.since > known_since or sender.well_since > known_since - 1:
             return
         if clock < left.until and not self._clock_set_within(timedelta(seconds=5)):
             raise StoppedSent(f"sent to {target}, which is left alone", left=left, now=now, envelope=envelope)
+
+    def _drain(self, node: int, at: float, *, draining: bool) -> None:
+        if draining:
+            self._drained.setdefault(node, at)
+        else:
+            self._drained.pop(node, None)
+
+    def _check_drained(self, node: int, at: float) -> None:
+        """A node that was told to drain claims nothing, once it has had the time to hear of it."""
+        known_since = at - _KNOWN_WITHIN_S - 10 * self.leg
+        if self._drained.get(node, inf) < known_since and self.well_since(node) < known_since - 1:
+            raise StoppedSent(
+                f"{self.nodes[node]} claims though it was told to drain", since=self._drained[node]
+            )
 
     def _target(self, target: Target, at: float) -> None:
         ends = [at for at in (target.until if target.state == "open" else None, target.slow_until) if at]

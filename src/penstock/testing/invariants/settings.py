@@ -86,6 +86,11 @@ class Settings:
         self.changed_at = at
         self._stop("store", None if pause is None else Stopped("paused", at, pause.until))
 
+    def target_pause(self, name: str, pause: Pause | None, at: float) -> None:
+        """Take in that somebody stopped a target, or lets it go."""
+        self.changed_at = at
+        self._stop(f"target/{name}", None if pause is None else Stopped("paused", at, pause.until))
+
     def stopped(self, lane: str, pool: str | None, *, clock: datetime, since: float) -> Stopped | None:
         """Return what has kept a lane's jobs from being sent since that second at least."""
         places = ["store", f"enabled of lane/{lane}", f"lane/{lane}", f"pool/{pool}"]

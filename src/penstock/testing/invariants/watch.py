@@ -107,6 +107,8 @@ class Watch:
                 self.settings.pool(call.result, call.at)
             case "pause_store":
                 self.settings.store_pause(call.result, call.at)
+            case "pause_target":
+                self.settings.target_pause(call.args[0], call.result, call.at)
             case _:
                 pass
 

@@ -52,6 +52,22 @@ SENDING: Final = (
         Edit(_WEEDING, "if job.arrival in confirmed.asked:", "if job.arrival in ():"),
     ),
     _bug(
+        "a target that somebody paused is called",
+        "closures",
+        OFTEN,
+        Edit(
+            _BREAKERS,
+            "if (rest := known.rest(now)) is not None:",
+            "if (rest := known._replace(pause=None).rest(now)) is not None:",
+        ),
+    ),
+    _bug(
+        "a node that was told to drain claims on",
+        "closures",
+        OFTEN,
+        Edit(_NODE, "if self.deck.board.drain is not None:", "if self.deck.board.drain is False:"),
+    ),
+    _bug(
         "work that must not repeat is not marked",
         "holds",
         OFTEN,
@@ -227,6 +243,13 @@ MADE: Final = (
             "return self.useless_since is not None and now - self.useless_since >= USELESS_S",
             "return False",
         ),
+    ),
+    _bug(
+        "a slot that went out with its job stays in the books",
+        "pools",
+        RARE,
+        Edit(_LIMITS, "if share.handed or share.void:", "if share.void:"),
+        Edit(_LIMITS, "self._wanted.set()  # in the books it counts twice until they hear of it", "pass"),
     ),
     _bug(
         "a call that was not begun is cancelled and forgotten",

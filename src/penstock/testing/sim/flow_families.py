@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from penstock.domain.ordering import Mode
 from penstock.domain.states import Verb
+from penstock.domain.targets import target_of
 from penstock.testing.sim.actors import Meddling
 from penstock.testing.sim.faults import CRASHES, ERRORS, PAUSES, CallFault, Disaster, SinkFault
 from penstock.testing.sim.scenario import LANE, Family, Scenario, Sketch, Stop
@@ -248,5 +249,27 @@ def crowd(rng: random.Random) -> Scenario:
     )
 
 
-_ALL: Final = (pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd)
+def closures(rng: random.Random) -> Scenario:
+    """Somebody closes targets and opens them again, and has nodes drain, now this one, now that."""
+    sketch = Sketch(rng).lane(target=_TARGETS[0], mode=rng.choice(("immediate", "block_on_error")))
+    jobs = [
+        sketch.job(
+            group=rng.choice("xyz"),
+            mode=rng.choice((None, Mode.IMMEDIATE, Mode.NEXT_ON_ERROR)),
+            target=rng.choice((None, *_TARGETS)),
+            run_at=sketch.later(rng.random() * 6) if rng.random() < 0.3 else None,
+        )
+        for _ in range(rng.randint(10, 18))
+    ]
+    how = Tuning(
+        every=timedelta(milliseconds=rng.choice((250, 600))),
+        lanes=(LANE,),
+        store=False,
+        targets=[target_of(url) or "" for url in _TARGETS],
+        drains=True,
+    )
+    return sketch.scenario(sketch.offers(jobs, within=5), nodes=rng.choice((1, 2, 3)), tuning=how)
+
+
+_ALL: Final = (pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures)
 FLOW_FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})

@@ -1,4 +1,4 @@
-"""Operators who change settings while everything runs: limits, batches, times, pauses, the kill switch."""
+"""Operators who change settings while everything runs: limits, times, pauses, drains, the kill switch."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from penstock.domain.lanes import lane as lane_of
 from penstock.domain.pools import pool as pool_of
-from penstock.errors import StoreUnavailable
+from penstock.errors import NotFound, StoreUnavailable
 from penstock.ports.store import Store
 from penstock.testing.sim.node import NodeEnv
 
@@ -47,6 +47,8 @@ class Tuning:
     pools: Sequence[str] = ()
     groups: Sequence[tuple[str, str]] = ()
     store: bool = True
+    targets: Sequence[str] = ()
+    drains: bool = False
 
 
 async def tune(env: NodeEnv, store: Store, how: Tuning, *, until: float) -> None:
@@ -69,6 +71,11 @@ def _change(rng: Random, store: Store, how: Tuning) -> Callable[[], object]:
     """Return one change, all its dice rolled: the same call may be carried out late, or not at all."""
     roll, lane, paused = rng.random(), rng.choice(how.lanes), rng.random() < 0.6
     span = rng.choice((None, timedelta(seconds=rng.uniform(0.3, 3))))
+    if how.targets and rng.random() < 0.5:
+        target = rng.choice(how.targets)
+        return lambda: store.pause_target(target, paused=paused, **_said(store, span))
+    if how.drains and rng.random() < 0.6:
+        return partial(_drain, store, rng.random(), draining=paused)
     if roll < 0.45:
         name = rng.choice(list(LANE_MENU))
         return partial(set_lane, store, lane, {name: rng.choice(LANE_MENU[name])})
@@ -96,7 +103,18 @@ def _let_go(store: Store, how: Tuning) -> list[Callable[[], object]]:
         *(partial(store.pause_lane, lane, paused=False, **said) for lane in how.lanes),
         *(partial(store.pause_pool, pool, paused=False, **said) for pool in how.pools),
         *(partial(store.pause_group, lane, group, paused=False, **said) for lane, group in how.groups),
+        *(partial(store.pause_target, target, paused=False, **said) for target in how.targets),
+        *([partial(_drain, store, None, draining=False)] if how.drains else []),
     ]
+
+
+def _drain(store: Store, which: float | None, *, draining: bool) -> None:
+    """Drain a node or let it go, one of those that there are or all."""
+    nodes = [row.id for row in store.nodes()]
+    chosen = nodes if which is None else nodes[int(which * len(nodes)) :][:1]
+    for node in chosen:
+        with suppress(NotFound):  # it has left
+            store.drain_node(node, draining=draining, actor=ACTOR, reason=WHY)
 
 
 def set_lane(store: Store, name: str, changes: Mapping[str, object]) -> None:
