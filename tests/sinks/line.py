@@ -7,7 +7,7 @@ as it was accepted, and every message that came twice explained by what the stor
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,9 +93,12 @@ class Line:
             await self.engine.until(self._done, seconds=PATIENCE_S)
         assert not self.sink.left, "not every trouble came"
 
+    def jobs(self) -> Collection[Job]:
+        """Return all that were enqueued, as they are now."""
+        return self.engine.store.find(list(self.ledger.accepted)).values()
+
     def _done(self) -> bool:
-        jobs = self.engine.store.find(list(self.ledger.accepted)).values()
-        return {job.state for job in jobs} == {JobState.SUCCEEDED}
+        return {job.state for job in self.jobs()} == {JobState.SUCCEEDED}
 
     def judge(self, came: Sequence[Came], *, dedups: bool) -> None:
         """Hold what came against the promises; `dedups` = of one send the other end takes one message."""
