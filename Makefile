@@ -13,6 +13,8 @@ ARGS ?=
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start `penstock` hundreds of times: it is compiled once, even where the shell says not to keep that.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup dev test lint format soak bench docs-generate screenshots requirements services clean
 

@@ -1,7 +1,8 @@
 """Arguments that are none: every client refuses them by name, in words, and goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -10,7 +11,23 @@ from penstock import AsyncClient, Client, InvalidJob, Json, PenstockError
 from penstock.domain.states import Verb
 from penstock.errors import InvalidQuery, InvalidSetting
 from penstock.stores.memory import MemoryStore
-from tests.client.conftest import LANE
+from tests.client.conftest import LANE, memory_store
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite", "pg18"])
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Return a client on each kind of store in turn, one for all: what is refused leaves nothing behind."""
+    store: str | MemoryStore
+    if request.param == "memory":
+        store = memory_store()
+    elif request.param == "sqlite":
+        file = tmp_path_factory.mktemp("arguments") / "penstock.db"
+        store = f"sqlite:///{copyfile(request.getfixturevalue('empty_sqlite'), file)}"
+    else:
+        store = request.getfixturevalue("empty_postgres")(18)
+    with Client(store, actor="ann") as client:
+        yield client
+
 
 Call = Callable[..., Any]
 # what is called with what, the field that is named, what the refusal advises
