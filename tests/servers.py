@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import count
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -71,12 +71,23 @@ def server_user() -> str | None:
     return "postgres" if "postgres" in users else "nobody"
 
 
+def _own_ports() -> Iterator[int]:
+    """Give ports that no other process of this test run gives: what is free now shall be so in a moment."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+    ours = range(20_000 + worker, 32_000, WORKERS)
+    return cycle(random.sample(ours, len(ours)))
+
+
+WORKERS = 16
+PORTS = _own_ports()
+
+
 def free_port() -> int:
     """Return a port nobody listens on, below the range from which the kernel picks ports for clients.
 
     So no client can take the port of a server while a test has it stopped.
     """
-    for port in random.sample(range(20_000, 32_000), 100):
+    for port in islice(PORTS, 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

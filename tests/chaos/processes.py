@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 PENSTOCK: Final = (sys.executable, "-m", "penstock")
 LOOK_S: Final = 0.05
-STARTS_WITHIN_S: Final = 20.0
+STARTS_WITHIN_S: Final = 60.0
 BUG: Final = re.compile(
     r"Traceback|part of the node broke|never retrieved|never awaited|This is a bug| critical"
 )
@@ -33,7 +33,7 @@ class Overdue(AssertionError):
     """Something that must happen did not happen in time."""
 
 
-async def eventually(what: str, look: Callable[[], T], *, within: float = 30.0) -> T:
+async def eventually(what: str, look: Callable[[], T], *, within: float = 60.0) -> T:
     """Return the first answer of `look` that is true; it is asked in a thread, for it may block."""
     deadline, last = monotonic() + within, None
     while monotonic() < deadline:
@@ -81,7 +81,7 @@ class Process:
         self.popen.kill()
         self.popen.wait()
 
-    async def ended(self, *, within: float = 30.0) -> int:
+    async def ended(self, *, within: float = 60.0) -> int:
         """Return its exit code."""
         await eventually(f"the end of {self.name}", lambda: not self.alive, within=within)
         return self.popen.returncode
@@ -138,7 +138,7 @@ class Node:
         return self.metric("leader") == 1
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=5) as answer:  # noqa: S310 - its own
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:  # noqa: S310 - its own
             return str(answer.read().decode())
 
 

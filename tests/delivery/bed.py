@@ -32,7 +32,7 @@ from penstock.scheduler.ground import Ground
 from penstock.sinks.open import make_open
 from penstock.tokens import Tokens
 
-WAIT_S = 20
+WAIT_S = 60
 LOOPBACK = ("127.0.0.0/8",)
 ACK = timedelta(minutes=15)
 

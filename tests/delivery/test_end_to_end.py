@@ -113,7 +113,7 @@ async def test_a_killed_node_is_made_up_for_and_its_repeats_are_of_the_same_send
         return Answer(gate=never) if len(hook.requests) < held and request.send == 1 else Answer()
 
     async with receiver(answer=answer) as hook, ended(bench):
-        bench.lane(target=hook.url, mode="immediate", timeout="1s", lease="2s")
+        bench.lane(target=hook.url, mode="immediate", timeout="3s", lease="3s", retry=["0s"] * 9)
         node, _ = await bench.start("dev")
         ids = bench.enqueue(*({"payload": n} for n in range(15)))
         await hook.received(held)

@@ -66,7 +66,7 @@ async def routing(
     router = Router(
         ground, Board(ground), [source], mediator, RouterOptions(**options), stop=stop or asyncio.Event()
     )
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         tasks.create_task(router.run())
         yield router
         router.stop.set()
@@ -243,11 +243,12 @@ async def test_a_pool_limits_the_rate(bed: Bed) -> None:
     bed.store.put_pool(pool("slow", rate="10/s", burst=2), actor="test")
     async with receiver() as hook:
         bed.store.push(QUEUE, [pointer(hook.url, n, poolCode="slow") for n in range(12)])
+        began = bed.clock.now()
         async with routing(bed):
             await bed.until(lambda: fates(bed).count("ack") == 12)
 
-    took = (hook.requests[-1].at - hook.requests[0].at).total_seconds()
-    assert took > 0.85  # 12 of them: two at once, the others at ten a second
+    took = (hook.requests[-1].at - began).total_seconds()
+    assert took > 0.95  # 12 of them: two at once, the others at ten a second
 
 
 async def test_many_that_wait_for_one_pool_do_not_keep_others_waiting(bed: Bed) -> None:
@@ -295,10 +296,10 @@ async def test_a_message_at_work_stays_hidden(bed: Bed) -> None:
     gate = asyncio.Event()
     async with receiver(answer=lambda _: Answer(gate=gate)) as hook:
         bed.store.push(QUEUE, [pointer(hook.url)])
-        async with routing(bed, visibility=timedelta(milliseconds=600)) as router:
+        async with routing(bed, visibility=timedelta(seconds=3)) as router:
             await hook.received(1)
             first = next(iter(router._inlets[0].held.values())).until
-            await bed.until(lambda: bed.clock.monotonic() > first + 0.6)
+            await bed.until(lambda: bed.clock.monotonic() > first + 0.5)
             assert queued(bed) == []
             gate.set()
             await bed.until(lambda: fates(bed) == ["ack"])

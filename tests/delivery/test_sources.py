@@ -73,7 +73,7 @@ async def test_what_was_received_again_is_no_longer_ours(store: Store, source: E
 async def test_a_bell_ends_the_wait(store: Store, source: EmbeddedSource, executor: ThreadExecutor) -> None:
     source._pause = 60.0
     queue = RungQueue(store, source.ring)
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(source.receive(1))
         await executor.run(lambda: queue.push("a", [Message("here")]))
         await waiting

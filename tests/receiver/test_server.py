@@ -32,7 +32,7 @@ JOB = {
 
 async def post(url: str, body: bytes = b"{}", **headers: str) -> tuple[int, bytes]:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         aiohttp.ClientSession() as session,
         session.post(url, data=body, headers=headers) as answer,
     ):
@@ -62,7 +62,7 @@ async def test_headers_that_are_none_of_ours_are_taken_as_they_are() -> None:
 
 
 async def test_waiting_for_arrivals_ends_when_they_are_there() -> None:
-    async with receiver() as received, asyncio.timeout(10):
+    async with receiver() as received, asyncio.timeout(60):
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(received.received(3))
             for _ in range(3):

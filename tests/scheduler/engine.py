@@ -24,7 +24,7 @@ from penstock.scheduler.threads import Threads
 from penstock.sinks.python import PythonSink
 from penstock.stores.connect import connect
 
-WAIT_S = 20
+WAIT_S = 60
 Answer = Callable[[Envelope], Receipt | Awaitable[Receipt | None] | None]
 
 

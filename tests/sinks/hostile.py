@@ -37,6 +37,7 @@ class Hostile:
 
     url: str
     victims: list[Victim] = field(default_factory=list)
+    met: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def sent(self) -> int:
@@ -51,6 +52,7 @@ async def hostile(manners: Manners) -> AsyncIterator[Hostile]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         victim = Victim(writer, asyncio.Event())
         ours.victims.append(victim)
+        ours.met.set()
         try:
             await reader.readuntil(b"\r\n\r\n")
             async with asyncio.TaskGroup() as tasks:

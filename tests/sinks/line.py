@@ -40,7 +40,7 @@ class Came(NamedTuple):
 
 
 class Troubled:
-    """A sink of which some calls are made in trouble; `left` are the troubles that did not come yet."""
+    """A sink of which some calls are made in trouble; `left` are the troubles that are not over yet."""
 
     def __init__(self, sink: Sink, troubles: Mapping[int, Trouble]) -> None:
         self._sink = sink
@@ -52,9 +52,13 @@ class Troubled:
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         self._calls += 1
-        trouble = self.left.pop(self._calls, None)
-        async with self._one_at_a_time if trouble else nullcontext(), trouble or nullcontext():
-            return await self._sink.send(batch)
+        place = self._calls
+        trouble = self.left.get(place)
+        try:
+            async with self._one_at_a_time if trouble else nullcontext(), trouble or nullcontext():
+                return await self._sink.send(batch)
+        finally:
+            self.left.pop(place, None)
 
     async def probe(self, sends: Sequence[Envelope]) -> Sequence[Probed]:
         return await self._sink.probe(sends)

@@ -7,6 +7,8 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
+from tests.servers import free_port
+
 PIECE = 65536
 Rewrite = Callable[[bytes], bytes]
 
@@ -21,7 +23,7 @@ class Network:
 
     def __init__(self, broker_port: int) -> None:
         self.broker_port = broker_port
-        self.port = 0
+        self.port = free_port()  # nobody else takes it while it is down
         self.rewrite: Rewrite = lambda data: data
         self._links: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._flows = asyncio.Event()
@@ -46,7 +48,6 @@ class Network:
     async def come_up(self) -> None:
         """Listen, on the same port as before."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
         self._is_up = True
 
     async def go_down(self) -> None:

@@ -67,7 +67,7 @@ async def opened(
     )
     sink = await open_http({}, supplies, resolver=names)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             yield sink
     finally:
         await sink.close()

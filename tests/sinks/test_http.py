@@ -77,7 +77,7 @@ def envelope(received: Received, path: str = "/hook", **said: object) -> Envelop
 
 
 async def posted(sink: Sink, message: Envelope) -> Receipt:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         [receipt] = await sink.send([message])
     return receipt
 

@@ -68,7 +68,7 @@ class Bed:
     def _assign(self) -> None:
         """Begin at the beginning of every partition."""
         if not self.consumer.assignment():
-            found = self.consumer.list_topics(self.topic, timeout=10).topics[self.topic].partitions
+            found = self.consumer.list_topics(self.topic, timeout=60).topics[self.topic].partitions
             self.consumer.assign([TopicPartition(self.topic, number, 0) for number in found])
 
     def _poll(self, timeout: float) -> list[Message]:
@@ -83,10 +83,13 @@ class Bed:
         return self.seen
 
     async def everything(self) -> list[Message]:
-        """Return what there is, once nothing more has come for a while."""
-        while found := await self.executor.run(lambda: self._poll(0.3)):
-            self.seen += found
-        return self.seen
+        """Return all that the topic has by now."""
+        return await self.messages(await self.executor.run(self._size))
+
+    def _size(self) -> int:
+        self._assign()
+        places = self.consumer.assignment()
+        return sum(self.consumer.get_watermark_offsets(place, timeout=60)[1] for place in places)
 
     async def arrived(self, number: int) -> Sequence[Arrived]:
         return [Arrived(_job(one), bytes(one.value() or b"")) for one in await self.messages(number)]
@@ -165,7 +168,7 @@ async def test_what_is_too_large_is_refused_and_the_rest_goes(bed: Bed) -> None:
 
 
 async def test_a_topic_that_cannot_be_found_costs_no_attempt(bed: Bed) -> None:
-    async with opened(bed.open(timeout="300ms")) as sink:
+    async with opened(bed.open(timeout="2s")) as sink:
         await bed.net.go_down()
         with pytest.raises(SinkUnavailable, match="Kafka does not answer"):
             await sink.send(
@@ -177,7 +180,7 @@ async def test_a_topic_that_cannot_be_found_costs_no_attempt(bed: Bed) -> None:
 
 async def test_without_an_acknowledgement_nobody_knows_and_what_was_held_is_given_up(bed: Bed) -> None:
     """Nothing of it comes later, when the next call has gone past it."""
-    async with opened(bed.open(timeout="500ms")) as sink:
+    async with opened(bed.open(timeout="1s")) as sink:
         await sink.send([envelope(1)])
         with bed.net.holding_answers():
             receipts = await sink.send([envelope(2, group="a"), envelope(3, group="b")])
@@ -203,7 +206,7 @@ async def test_a_node_loses_nothing_through_cuts_and_silence_and_every_group_is_
         await asyncio.sleep(0.3)  # it has work to do before it is back
         await bed.net.come_up()
 
-    async with opened(bed.open(timeout="500ms")) as sink:
+    async with opened(bed.open(timeout="1s")) as sink:
         troubles = [
             meanwhile(restart()),
             answers_lost(bed.net),

@@ -31,7 +31,7 @@ from tests.sinks.network import Network
 from tests.sinks.opening import supplies
 
 NAMES = count()
-VISIBILITY = timedelta(seconds=3)
+MINUTE, BRIEF = timedelta(minutes=1), timedelta(seconds=3)
 
 
 def group_in(body: str) -> str | None:
@@ -58,6 +58,13 @@ class Bed:
     @property
     def supplies(self) -> Supplies:
         return Supplies(name="suite", queues=lambda: self.queues, executor=self.executor, clock=SystemClock())
+
+    async def open(self, **more: str) -> Source:
+        """Return a source that hides messages for a minute unless told otherwise."""
+        raise NotImplementedError
+
+    async def open_brief(self) -> Source:
+        return await self.open(visibility="3s")
 
     async def open_sink(self) -> Sink:
         """Return the sink that fills the queues, past the network."""
@@ -103,9 +110,15 @@ class EmbeddedBed(Bed):
         self.store = store
         self.dedups: list[str] = []
 
-    async def open(self) -> Source:
+    async def open(self, **_: str) -> Source:
+        return self.hiding(MINUTE)
+
+    async def open_brief(self) -> Source:
+        return self.hiding(BRIEF)
+
+    def hiding(self, visibility: timedelta) -> Source:
         return EmbeddedSource(
-            self.store, queues=lambda: self.queues, executor=self.executor, visibility=VISIBILITY
+            self.store, queues=lambda: self.queues, executor=self.executor, visibility=visibility
         )
 
     async def put(self, queue: str, bodies: Sequence[str]) -> None:
@@ -117,7 +130,7 @@ class EmbeddedBed(Bed):
         return len(self.store.queued(queue, self.dedups))
 
     async def dead(self, queue: str) -> Sequence[str]:
-        return [one.body for one in self.store.receive(queue + DEAD, 10, visibility=VISIBILITY)]
+        return [one.body for one in self.store.receive(queue + DEAD, 10, visibility=MINUTE)]
 
     async def break_down(self) -> bool:
         return False
@@ -131,9 +144,9 @@ class PostedBed(Bed):
     def __init__(self, executor: ThreadExecutor) -> None:
         super().__init__(Network(0), executor)
         self.queues = ["posted"]
-        self.source = PostedSource(SystemClock(), visibility=VISIBILITY)
+        self.source = PostedSource(SystemClock(), visibility=BRIEF)
 
-    async def open(self) -> Source:
+    async def open(self, **_: str) -> Source:
         return self.source
 
     async def put(self, _: str, bodies: Sequence[str]) -> None:
@@ -172,7 +185,7 @@ class SqsBed(Bed):
 
     async def open(self, **more: str) -> Source:
         # Queues are named by moto as it was asked for them, so answers lead back through the network.
-        given: Options = self.keys | {"url": f"http://127.0.0.1:{self.net.port}", "visibility": "3s"} | more
+        given: Options = self.keys | {"url": f"http://127.0.0.1:{self.net.port}", "visibility": "1m"} | more
         return await open_sqs(given, self.supplies)
 
     async def open_sink(self) -> Sink:
@@ -199,7 +212,7 @@ class RedisBed(Bed):
         self.client: Any = RedisClient(port=server.port)
 
     async def open(self, **more: str) -> Source:
-        given = {"url": f"redis://127.0.0.1:{self.net.port}/0", "visibility": "3s"} | more
+        given = {"url": f"redis://127.0.0.1:{self.net.port}/0", "visibility": "1m"} | more
         return await open_redis(given, self.supplies)
 
     async def open_sink(self) -> Sink:
@@ -231,7 +244,7 @@ class RabbitBed(Bed):
 
     async def open(self, **more: str) -> Source:
         url = f"amqp://guest:guest@127.0.0.1:{self.net.port}/"
-        return await open_rabbitmq({"url": url, "visibility": "3s"} | more, self.supplies)
+        return await open_rabbitmq({"url": url, "visibility": "1m"} | more, self.supplies)
 
     async def open_sink(self) -> Sink:
         return await rabbitmq.open_rabbitmq({"url": self.server.url}, supplies(self.executor))
@@ -276,7 +289,7 @@ class ActiveBed(Bed):
         self.server = server
 
     async def open(self, **more: str) -> Source:
-        given = {"url": f"stomp://127.0.0.1:{self.net.port}", "visibility": "3s"} | more
+        given = {"url": f"stomp://127.0.0.1:{self.net.port}", "visibility": "1m"} | more
         return await open_activemq(given, self.supplies)
 
     async def open_sink(self) -> Sink:

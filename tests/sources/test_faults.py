@@ -40,7 +40,7 @@ async def work_through(source: Source, bed: Bed, rng: Random) -> list[int]:
 
 async def survives(bed: SqsBed | RedisBed | RabbitBed | ActiveBed) -> None:
     await bed.put(bed.queues[0], [message(n, f"g{n % GROUPS}") for n in range(MESSAGES)])
-    source = await bed.open()
+    source = await bed.open_brief()
     done = await work_through(source, bed, Random(7))  # noqa: S311
     async with asyncio.timeout(90):
         while await bed.left(bed.queues[0]):  # what was acknowledged in vain

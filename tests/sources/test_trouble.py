@@ -119,7 +119,7 @@ async def test_what_another_router_took_over_is_not_ours(redis_bed: RedisBed) ->
     """Neither to confirm nor to acknowledge."""
     queue = redis_bed.queues[0]
     await redis_bed.put(queue, [message(1)])
-    silent, other = await redis_bed.open(), await redis_bed.open()
+    silent, other = await redis_bed.open_brief(), await redis_bed.open_brief()
     [ours] = await receive(silent, 1)
     [theirs] = await receive(other, 1)
 

@@ -11,7 +11,7 @@ from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected
 from penstock.ports.sink import NOT_STARTED, UNKNOWN, Envelope, Probed, Sink
 from penstock.testing.sink_suite.bed import SinkBed
 
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 60.0
 # What a reader and writer of JSON would change: blanks, escapes, digits, order, an exponent, characters
 # outside the plane that two bytes reach.
 EXACT: Final = '{ "é" : "\\u00e9\\/", "日本": "😀", "n":1.10, "z":1e2 ,"a":12345678901234567890 }'

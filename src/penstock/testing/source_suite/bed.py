@@ -21,7 +21,10 @@ class SourceBed(Protocol):
     queues: list[str]
 
     async def open(self) -> Source:
-        """Return a source of these queues that hides messages for some seconds; the suite closes it."""
+        """Return a source of these queues that hides messages for a minute or so; the suite closes it."""
+
+    async def open_brief(self) -> Source:
+        """Return one that hides them for a few seconds only: the suite waits until they come again."""
 
     async def put(self, queue: str, bodies: Sequence[str]) -> None:
         """Put messages into a queue, in this order; the group of each is its `messageGroupId`."""

@@ -35,10 +35,10 @@ def number_of(body: str) -> int:
 
 
 @asynccontextmanager
-async def opened(bed: SourceBed) -> AsyncIterator[Source]:
+async def opened(bed: SourceBed, *, brief: bool = False) -> AsyncIterator[Source]:
     """Open a source, close it at the end, and let nothing take for ever."""
     async with asyncio.timeout(2 * PATIENCE_S):
-        source = await bed.open()
+        source = await (bed.open_brief() if brief else bed.open())
         try:
             yield source
         finally:
@@ -224,7 +224,7 @@ class SourceSuite:
     async def test_what_is_held_is_nobody_elses(self, bed: SourceBed) -> None:
         """Also after the time for which messages are hidden, while that is extended."""
         await bed.put(bed.queues[0], [message(number) for number in range(3)])
-        async with opened(bed) as source, opened(bed) as other:
+        async with opened(bed, brief=True) as source, opened(bed, brief=True) as other:
             while True:
                 ours, theirs, longest = await hold(source, other, await receive(source, 3))
                 if longest < source.visibility.total_seconds() / 2:
@@ -239,7 +239,7 @@ class SourceSuite:
     async def test_what_its_holder_keeps_silent_about_comes_again(self, bed: SourceBed) -> None:
         """To itself or to another; what the first says too late counts for nothing."""
         await bed.put(bed.queues[0], [message(1)])
-        async with opened(bed) as source:
+        async with opened(bed, brief=True) as source:
             [first] = await receive(source, 1)
             [again] = await receive(source, 1)
             assert list(await source.extend([first])) in ([], [first])
@@ -252,9 +252,9 @@ class SourceSuite:
     async def test_closing_gives_back_what_is_held(self, bed: SourceBed) -> None:
         """In order, and whoever shuts down need not know who did before."""
         await bed.put(bed.queues[0], [message(number, "g") for number in range(4)])
-        async with opened(bed) as source:
+        async with opened(bed, brief=True) as source:
             await receive(source, 1)
-        async with opened(bed) as other:
+        async with opened(bed, brief=True) as other:
             done = await work(other, 4)
             await other.close()
 
@@ -344,7 +344,7 @@ class SourceSuite:
 
     async def test_a_receiver_that_is_given_up_loses_nothing(self, bed: SourceBed) -> None:
         """The caller limits the time by cancelling."""
-        async with opened(bed) as source:
+        async with opened(bed, brief=True) as source:
             await source.receive(1)
             async with asyncio.TaskGroup() as tasks:
                 receiving = tasks.create_task(source.receive(5))
@@ -357,7 +357,7 @@ class SourceSuite:
     async def test_a_broker_that_comes_back_is_used_again(self, bed: SourceBed) -> None:
         """Nothing is lost by that, and while it is away the source says so."""
         await bed.put(bed.queues[0], [message(number, f"g{number % 2}") for number in range(10)])
-        async with opened(bed) as source:
+        async with opened(bed, brief=True) as source:
             await receive(source, 2)
             if not await bed.break_down():
                 pytest.skip("this kind is always there")
