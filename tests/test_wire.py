@@ -14,7 +14,7 @@ from penstock.domain.ordering import Mode
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, JobState
-from penstock.errors import InvalidJob, KeyConflict
+from penstock.errors import InvalidJob, KeyConflict, UnknownLane
 from penstock.ports.store import Done, Timeline
 from penstock.wire import (
     batch_object,
@@ -126,7 +126,7 @@ def test_an_enqueue_object_keeps_the_text_of_its_payload() -> None:
         ('{"a":1,}', "object: is not JSON: Expecting a name in double quotes and ':' at character 8"),
         ('{"a":1 "b":2}', "object: is not JSON: Expecting ',' or '}' at character 7"),
         ('{"a":1} x', "object: is not JSON: Extra data at character 8"),
-        ('{"a":1,"a":2}', "a: stands twice in one object"),
+        ('{"a":1,"a":2}', "a: stands twice in one object: name each field once"),
         (
             '{"headers":{"A":"1","A":"2"}}',
             "headers: the key 'A' stands twice in one object: name each key once",
@@ -135,7 +135,7 @@ def test_an_enqueue_object_keeps_the_text_of_its_payload() -> None:
             '{"event":{"id":"1","id":"2"}}',
             "event: the key 'id' stands twice in one object: name each key once",
         ),
-        ('{"a":' + "[" * 100_000, "object: is nested too deeply"),
+        ('{"a":' + "[" * 100_000, "object: is nested too deeply: flatten it, or send the inner part as text"),
         ('{"a":' + "1" * 5000 + "}", None),
     ],
 )
@@ -169,13 +169,15 @@ def test_answers_say_what_became_of_each() -> None:
         Enqueued("01K", duplicate=True),
         InvalidJob("key", "too long"),
         KeyConflict("k", "01L"),
+        UnknownLane("order", ["orders"]),
     ]
 
     assert batch_object(answers)["results"] == [
         {"index": 0, "id": "01J"},
         {"index": 1, "id": "01K", "duplicate": True},
         {"index": 2, "error": "key: too long", "field": "key"},
-        {"index": 3, "error": 'key "k" already belongs to job 01L, which has a different payload'},
+        {"index": 3, "error": str(answers[3]), "field": "key"},
+        {"index": 4, "error": 'unknown lane "order"; did you mean orders?', "field": "lane"},
     ]
     assert enqueued_object(answers[0]) == {"id": "01J"}
 

@@ -68,7 +68,8 @@ class KeyConflict(PenstockError):
     """The idempotency key already belongs to a job with a different payload."""
 
     def __init__(self, key: str, job_id: str) -> None:
-        super().__init__(f'key "{key}" already belongs to job {job_id}, which has a different payload')
+        whose = f'key "{key}" already belongs to job {job_id}, which has a different payload'
+        super().__init__(f"{whose}: another payload needs another key")
         self.key = key
         self.job_id = job_id
 

@@ -23,7 +23,7 @@ from penstock.domain.payloads import BadPayload, Json, no_duplicates
 from penstock.domain.pools import Pool
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import TERMINAL, Verb
-from penstock.errors import InvalidJob, PenstockError
+from penstock.errors import InvalidJob, KeyConflict, PenstockError, UnknownLane
 from penstock.ports.store import Done, Timeline
 
 HIDDEN: Final = ("payload", "headers", "result")
@@ -79,7 +79,9 @@ def enqueue_object(text: str) -> dict[str, Any]:
         msg = error.msg.removesuffix(" at")
         raise InvalidJob("object", f"is not JSON: {msg} at character {error.pos + 1}") from None
     except RecursionError:
-        raise InvalidJob("object", "is nested too deeply") from None
+        raise InvalidJob(
+            "object", "is nested too deeply: flatten it, or send the inner part as text"
+        ) from None
     except ValueError as error:
         raise InvalidJob("object", f"is not JSON that every reader understands: {error}") from None
 
@@ -94,7 +96,7 @@ def _object(text: str) -> dict[str, Any]:
     while more:
         name, value, at = _member(text, at)
         if name in found:
-            raise InvalidJob(name, "stands twice in one object")
+            raise InvalidJob(name, "stands twice in one object: name each field once")
         found[name] = value
         match = _NEXT.match(text, at)
         if match is None:
@@ -129,6 +131,10 @@ def enqueued_object(answer: Enqueued | PenstockError) -> dict[str, Any]:
             return {"id": answer.id}
         case InvalidJob():
             return {"error": str(answer), "field": answer.field}
+        case UnknownLane():
+            return {"error": str(answer), "field": "lane"}
+        case KeyConflict():
+            return {"error": str(answer), "field": "key"}
         case _:
             return {"error": str(answer)}
 

@@ -56,7 +56,7 @@ def test_the_same_key_again_is_the_same_job(ready: Run, read: RunJson) -> None:
     assert again.stdout == first
     assert "already made that job" in again.stderr
     assert read("enqueue", "hello", "1", "--key", "k") == {"id": first.strip(), "duplicate": True}
-    assert "different payload" in ready("enqueue", "hello", "2", "--key", "k", code=1).stderr
+    assert "another payload needs another key" in ready("enqueue", "hello", "2", "--key", "k", code=1).stderr
 
 
 def test_what_is_refused_says_why_and_what_next(ready: Run) -> None:
@@ -103,7 +103,7 @@ def test_each_line_is_a_job_and_a_bad_one_does_not_stop_the_others(ready: Run, r
             "error": 'object: is no object: write {"payload": …} and other fields of a job',
             "field": "object",
         },
-        {"line": 5, "error": 'unknown lane "nowhere"'},
+        {"line": 5, "error": 'unknown lane "nowhere"', "field": "lane"},
         {"line": 6, "error": "grup: there is no such field; did you mean group?", "field": "grup"},
     ]
     assert "2 enqueued, 0 already there, 4 refused" in result.stderr
@@ -119,6 +119,9 @@ def test_refused_lines_are_shown_but_not_all_of_them(ready: Run) -> None:
     assert "line 20: " in result.stderr
     assert "--json lists each" in result.stderr
     assert "line 21: " not in result.stderr
+    fits = ready("enqueue", "hello", "-", code=1, stdin="x\n" * 20)
+    assert "line 20: " in fits.stderr
+    assert "--json lists each" not in fits.stderr
     assert "1 enqueued, 0 already there, 30 refused" in result.stderr
 
 

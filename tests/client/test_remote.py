@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from penstock import Client, InvalidJob, Json, KeyConflict, NotFound, StoreUnavailable, UnknownLane
 from penstock.cli.main import main
+from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead
 from penstock.domain.states import Effect, JobState, Reason
@@ -136,8 +137,13 @@ def test_refusals_are_the_same_errors(node: Http, remote: Client) -> None:
     with pytest.raises(InvalidJob, match="group"):
         remote.enqueue("orders", group="")
     remote.enqueue("orders", 1, key="k")
-    with pytest.raises((KeyConflict, InvalidJob), match="already belongs"):
+    with pytest.raises(KeyConflict, match="already belongs"):
         remote.enqueue("orders", 2, key="k")
+    taken, nowhere = remote.store.enqueue([NewJob("orders", payload="2", key="k"), NewJob("ordres")])
+    assert isinstance(taken, KeyConflict)
+    assert taken.key == "k"
+    assert isinstance(nowhere, UnknownLane)
+    assert (nowhere.lane, nowhere.near) == ("ordres", ("orders",))
     with pytest.raises(NotFound):
         remote.get("01K9Z3Y8V6J3T5R2Q1P0N9M8K7")
     with pytest.raises(NotRemote, match="needs the database itself"):

@@ -96,7 +96,7 @@ def problem_of(error: PenstockError) -> Problem:
             hint = "penstock lanes list shows them; penstock lanes set NAME --create makes one"
             return Problem(422, "unknown-lane", str(error), hint=hint, field="lane", near=list(near))
         case KeyConflict(job_id=job, key=key):
-            hint = f"GET /api/jobs/{job} shows it; another payload needs another key"
+            hint = f"GET /api/jobs/{job} shows it"
             return Problem(409, "key-conflict", str(error), hint=hint, job=job, key=key)
         case NotFound(kind=kind):
             return Problem(404, "not-found", str(error), hint=_NOT_FOUND.get(kind, "look for it in its list"))

@@ -48,11 +48,11 @@ def _write(client: Client, defaults: Mapping[str, Any], batch: list[Line]) -> li
 
 def _parsed(line: Line, defaults: Mapping[str, Any]) -> Mapping[str, Any] | PenstockError:
     if line.text is None:
-        return InvalidJob("object", f"is longer than {MAX_LINE_BYTES} bytes")
+        return InvalidJob("object", f"is longer than {MAX_LINE_BYTES} bytes: send where to find it instead")
     try:
         return {**defaults, **enqueue_object(line.text.decode())}
     except UnicodeDecodeError as error:
-        return InvalidJob("object", f"is not UTF-8 text (byte {error.start + 1})")
+        return InvalidJob("object", f"is not UTF-8 text (byte {error.start + 1}): convert it first")
     except InvalidJob as error:
         return error
 
@@ -101,16 +101,13 @@ class Stream:
         for line, answer, _ in results:
             if isinstance(answer, PenstockError):
                 shown += 1
-                if shown > ERRORS_SHOWN:
-                    return
-                if bar is not None:
+                if bar is not None and shown <= ERRORS_SHOWN + 1:
                     bar.clear()
-                more = (
-                    "\nmore refused lines are counted only; --json lists each"
-                    if shown == ERRORS_SHOWN
-                    else ""
-                )
-                note(f"line {line}: {answer}{more}", fg="red")
+                if shown > ERRORS_SHOWN:
+                    if shown == ERRORS_SHOWN + 1:
+                        note("more refused lines are counted only; --json lists each", fg="red")
+                    return
+                note(f"line {line}: {answer}", fg="red")
 
     def _sum_up(self, began: float, bar: Progress | None) -> None:
         if bar is not None:

@@ -1,6 +1,7 @@
 """The methods of a store that people use, each a request to the API. What only nodes do is refused."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -16,7 +17,7 @@ from penstock.domain.operations import NewOperation, Operation, OperationPage
 from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Running, Succeeded
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import InvalidJob, NotFound, PenstockError
+from penstock.errors import InvalidJob, KeyConflict, NotFound, PenstockError, UnknownLane
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Done, Report, Reported, Timeline
 from penstock.stores.remote.decoding import (
@@ -37,6 +38,8 @@ from penstock.wire import Raw, encode
 
 MOST_JOBS: Final = 1_000
 MOST_BYTES: Final = 6 * 1024 * 1024
+_TAKEN: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
+_NOWHERE: Final = re.compile(r'unknown lane "(.*?)"(?:; did you mean (.*)\?)?', re.DOTALL)
 
 
 class NotRemote(PenstockError):
@@ -277,8 +280,12 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
 def _enqueued(result: dict[str, Any]) -> Enqueued | PenstockError:
     if "id" in result:
         return Enqueued(result["id"], result.get("duplicate", False))
-    field = result.get("field", "job")
-    return InvalidJob(field, result["error"].removeprefix(f"{field}: "))
+    field, said = result.get("field", "job"), result["error"]
+    if field == "key" and (taken := _TAKEN.match(said)):
+        return KeyConflict(taken[1], taken[2])
+    if field == "lane" and (nowhere := _NOWHERE.fullmatch(said)):
+        return UnknownLane(nowhere[1], nowhere[2].split(", ") if nowhere[2] else ())
+    return InvalidJob(field, said.removeprefix(f"{field}: "))
 
 
 def _said(send: int, outcome: Outcome) -> dict[str, Any]:
