@@ -5,7 +5,8 @@ explanations, timelines and reports, cannot show or touch what its store does no
 named here is refused: a new method of stores needs its place in one of the tables below.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, cast
@@ -54,6 +55,7 @@ class LimitedStore:
         self._store, self._who = store, who
         self._tenant = who.tenant
         self._hides = not who.may(Scope.PAYLOAD)
+        self._theirs: set[str] = set()  # jobs seen to be theirs: that never changes
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store's method is
         if name in COMMON or (name in WHOLE and self._tenant is None):
@@ -155,6 +157,12 @@ class LimitedStore:
         return self._store.stop_operation(id, actor=actor, reason=reason)
 
     # -- reading
+    @contextmanager
+    def frozen(self) -> Iterator[Store]:
+        """Return the store as it is now, limited as this one is."""
+        with self._store.frozen() as store:
+            yield limited(store, self._who)
+
     def _check_predicates(self, query: JobQuery) -> None:
         """Refuse to look for what may not be seen: whether something is found would tell it."""
         secret = {predicate.field for predicate in query.where} & SECRET
@@ -193,18 +201,20 @@ class LimitedStore:
 
     def standing(self, id: str) -> Standing | None:  # noqa: A002
         """Return why a job of theirs is where it is."""
-        if id not in self._mine([id]):
-            return None
         found = self._store.standing(id)
-        if found is None:
+        if found is None or self._tenant not in (None, found.job.live.tenant):
             return None
-        ahead, tried = found.ahead, found.tried
-        if ahead is not None and ahead.id not in self._mine([ahead.id]):
-            ahead = ahead._replace(id="", error=None)
+        self._theirs.add(id)
+        ahead, tried, around = found.ahead, found.tried, found.around
+        if self._tenant is not None:
+            around = tuple(each for each in around if each.tenant == self._tenant)
+            if ahead is not None and ahead.tenant != self._tenant:
+                ahead = ahead._replace(id="", error=None, tenant=None)
         if self._hides:
             ahead = ahead and ahead._replace(error=without_answer(ahead.error))
             tried = tried and tried._replace(error=without_answer(tried.error))
-        return found._replace(job=self._shown(found.job), ahead=ahead, tried=tried)
+            around = tuple(each._replace(error=without_answer(each.error)) for each in around)
+        return found._replace(job=self._shown(found.job), ahead=ahead, tried=tried, around=around)
 
     def audit_log(
         self, *, lane: str | None = None, people: bool = False, limit: int = 50, after: str | None = None
@@ -216,7 +226,7 @@ class LimitedStore:
         return page._replace(entries=[entry for entry in page.entries if entry.action.startswith("lane.")])
 
     def _mine(self, ids: Collection[str]) -> Collection[str]:
-        return ids if self._tenant is None else self._own(ids)
+        return ids if self._tenant is None or self._theirs.issuperset(ids) else self._own(ids)
 
     def _own(self, ids: Collection[str]) -> dict[str, Job]:
         found = self._store.find(list(ids)) if ids else {}

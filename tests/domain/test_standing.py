@@ -18,24 +18,24 @@ TRIED = Attempt(
 
 
 def test_a_dead_job_since_it_died() -> None:
-    assert stuck_since(job(JobState.DEAD, at=AGO), None, None) == AGO
+    assert stuck_since(job(JobState.DEAD).live, AGO, None, None) == AGO
 
 
 def test_a_held_job_since_somebody_held_it_or_its_send_was_lost() -> None:
     unknown = job(JobState.HELD, reason="outcome_unknown")
 
-    assert stuck_since(job(JobState.HELD), HELD_BY_HAND, None) == AGO
-    assert stuck_since(job(JobState.HELD), None, None) is None
-    assert stuck_since(unknown, None, TRIED) == AGO
+    assert stuck_since(job(JobState.HELD).live, None, HELD_BY_HAND, None) == AGO
+    assert stuck_since(job(JobState.HELD).live, None, None, None) is None
+    assert stuck_since(unknown.live, None, None, TRIED) == AGO
 
 
 @pytest.mark.parametrize("field", ["claimed_at", "sent_at", "started_at"])
 def test_a_job_in_flight_since_it_went(field: str) -> None:
-    assert stuck_since(job(JobState.RUNNING, **{field: AGO}), None, None) == AGO
+    assert stuck_since(job(JobState.RUNNING, **{field: AGO}).live, None, None, None) == AGO
 
 
 def test_others_are_in_nobodys_way() -> None:
-    assert stuck_since(job(JobState.PENDING), None, None) is None
+    assert stuck_since(job(JobState.PENDING).live, None, None, None) is None
 
 
 def test_a_node_has_a_name_for_as_long_as_its_row_is_there() -> None:

@@ -55,7 +55,7 @@ def _held(facts: Facts) -> Explanation | None:
     job, last = facts.standing.job, facts.standing.last
     if job.state is not S.HELD:
         return None
-    since = stuck_since(job, last, facts.standing.tried)
+    since = stuck_since(job.live, job.finished_at, last, facts.standing.tried)
     match job.live.reason:
         case "context_missing":
             text = "is held because what it should send is missing: cancel it, and enqueue it again"

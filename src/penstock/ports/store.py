@@ -11,6 +11,7 @@ TermOver is raised; nobody begins the next term while such a write is on its way
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -263,6 +264,12 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         """Stop one ordered group, or let it go, as `pause_lane` does."""
 
     # -- reading
+    def frozen(self) -> AbstractContextManager["Store"]:
+        """Return the store as it is at this moment, for several looks that belong together; not to write.
+
+        It is held for no longer than a page is gathered. A store in memory moves on.
+        """
+
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
         """Return the jobs of these ids, live, dead or finished; unknown ids are missing."""
 

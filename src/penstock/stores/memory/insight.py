@@ -1,17 +1,21 @@
 """Where things stand (`ports/insight.py`), as the model sees it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import RLock
+from typing import Self
 
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row
-from penstock.domain.job import ON_REQUEST, Attempt, Audit, Job
+from penstock.domain.job import ON_REQUEST, Attempt, Audit, Job, Live
 from penstock.domain.leases import lapsed
 from penstock.domain.ordering import sequence_of
 from penstock.domain.pauses import Pause
-from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, stuck_since
-from penstock.domain.states import IN_FLIGHT, LIVE, JobState
+from penstock.domain.standing import Neighbour, NodeRow, Standing, holder_name, nearest, stuck_since
+from penstock.domain.states import IN_FLIGHT, JobState
+from penstock.domain.states import LIVE as LIVE_STATES
 from penstock.errors import InvalidQuery, NotFound
 from penstock.ports.insight import LEADER, GroupPage, GroupRow
 from penstock.stores.memory.reading import find
@@ -29,6 +33,11 @@ class InsightPart:
     def now(self) -> datetime:
         """Return the clock's reading."""
         raise NotImplementedError
+
+    @contextmanager
+    def frozen(self) -> Iterator[Self]:
+        """Return the store itself: it moves on, if a thread moves it."""
+        yield self
 
     def standing(self, id: str) -> Standing | None:  # noqa: A002
         """Return what is known of why a job is where it is."""
@@ -99,7 +108,7 @@ class InsightPart:
 def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     row = job.live
     last, tried = _last(tables, row.arrival)
-    request = tables.requests.get(row.arrival) if job.state in LIVE else None
+    request = tables.requests.get(row.arrival) if job.state in LIVE_STATES else None
     lease = tables.claims.get(row.epoch or 0) if job.state is JobState.CLAIMED else None
     node = None if row.node is None else tables.nodes.get(row.node)
     standing = Standing(
@@ -115,9 +124,12 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
         asked_why=request.reason if request else None,
         turn=_turn(tables, job, now),
     )
-    if row.grp is None or not row.holds or job.state not in LIVE:
+    if row.grp is None:
         return standing
     group = _group(tables, row.lane, row.grp)
+    standing = standing._replace(around=_around(tables, row, group))
+    if not row.holds or job.state not in LIVE_STATES:
+        return standing
     standing = standing._replace(
         group_paused=group.paused, group_pause=_pause(tables, row.lane, row.grp) if group.paused else None
     )
@@ -144,8 +156,18 @@ def _turn(tables: Tables, job: Job, now: datetime) -> int | None:
 def _neighbour(tables: Tables, arrival: int | None) -> Neighbour:
     [job] = [job for id_, a in tables.by_id.items() if a == arrival and (job := find(tables, id_))]
     row = job.live
-    since = stuck_since(job, *_last(tables, row.arrival))
-    return Neighbour(job.id, job.state, sequence_of(row.ord), row.due_at, row.reason, job.error, since)
+    since = stuck_since(row, job.finished_at, *_last(tables, row.arrival))
+    place = sequence_of(row.ord)
+    return Neighbour(job.id, job.state, place, row.due_at, row.reason, job.error, since, row.tenant)
+
+
+def _around(tables: Tables, row: Live, group: Group) -> tuple[Neighbour, ...]:
+    """Return those next to it in its group; of those that were sent, only one in flight or the first."""
+    unsent = [mate for mate in tables.group_rows(row.lane, row.grp or "") if mate.ord >= 0]
+    dead = [end.job for end in tables.dead.values() if end.job.mode and end.job.grp == row.grp]
+    mates = [*unsent, *group.claimed, *(mate for mate in dead if mate.lane == row.lane)]
+    mates += [] if group.head is None else [group.head]
+    return tuple(_neighbour(tables, mate.arrival) for mate in nearest(row, mates))
 
 
 def _last(tables: Tables, arrival: int) -> tuple[Audit | None, Attempt | None]:

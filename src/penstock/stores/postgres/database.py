@@ -60,10 +60,12 @@ SETTINGS: Final = """
     SET idle_in_transaction_session_timeout = '5s'"""
 _NAME: Final = re.compile(r"(?<!:):([a-z_]\w*)")
 _INDEX: Final = re.compile(r"\s+INDEXED BY \S+")
-# What is read like this is read in the order of an index: never sort what can be had sorted.
+# What is read like this is read in the order of an index: never sort what can be had sorted, nor read a whole
+# table to join some rows of it.
 SNAPSHOT: Final = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
     SET LOCAL statement_timeout = '10s'; SET LOCAL enable_sort = off;
+    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
     SELECT now()"""
 
 
@@ -96,6 +98,7 @@ class PostgresTx:
         self.connection = connection
         self.cursor = connection.cursor(binary=True)
         self._now: datetime | None = None
+        self.lanes: list[Row] | None = None
 
     @property
     def now(self) -> datetime:
@@ -244,6 +247,15 @@ class PostgresDatabase:
             return work(tx)
 
         return self.write(frozen)
+
+    @contextmanager
+    def frozen(self) -> Iterator[PostgresTx]:
+        """Open a snapshot."""
+        with translated("transaction"), self._pool.connection() as connection, connection.transaction():
+            tx = PostgresTx(connection)
+            tx.begin_snapshot()
+            yield tx
+            connection.answered_at = monotonic()
 
     def wake(self, lanes: Collection[str]) -> None:
         """Notify those who listen, not too often."""

@@ -115,18 +115,17 @@ class PostgresHotPath:
     def claim_row(self, tx: PostgresTx, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""
         rows = tx.cursor.execute(sql.LOCKED_CLAIM if lock else sql.CLAIM_ROW, {"epoch": epoch}).fetchall()
-        if not rows:
-            return None
-        (lane, node, claimed_at, lease_until, takeovers, groups, sending, settled), arrays = (
-            rows[0][:8],
-            rows[0][8:],
-        )
-        jobs = tuple(
-            _live(lane, values, epoch=epoch, node=node, claimed_at=claimed_at)
-            for values in zip(*_filled(arrays), strict=True)
-        )
-        mask = int.from_bytes(settled or b"", "big")
-        return ClaimRow(epoch, lane, node, claimed_at, lease_until, takeovers, groups, sending, mask, jobs)
+        return _claim_row(rows[0]) if rows else None
+
+    def claim_rows(self, tx: PostgresTx, epochs: Sequence[int]) -> list[ClaimRow]:
+        """Read those of these claims that are there."""
+        rows = tx.cursor.execute(sql.CLAIM_ROWS, {"epochs": list(epochs)}).fetchall() if epochs else []
+        return [_claim_row(row) for row in rows]
+
+    def claims_with(self, tx: PostgresTx, arrivals: Sequence[int]) -> list[ClaimRow]:
+        """Read every claim that has one of these jobs; claims are few, their rows are looked through."""
+        rows = tx.cursor.execute(sql.CLAIMS_WITH, {"arrivals": list(arrivals)}).fetchall() if arrivals else []
+        return [_claim_row(row) for row in rows]
 
     def claims_of(self, tx: PostgresTx, arrivals: Sequence[int]) -> list[tuple[int, int]]:
         """Return the claims that each arrival is in; claims are few, their rows are looked through."""
@@ -297,6 +296,20 @@ def _live(lane: int, values: Sequence[Any], *, epoch: int, node: int, claimed_at
         arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, due_at, start_by, attempt, max_attempts,
         send, open_, recoveries, deferrals, revision, mode != 0, epoch, node, claimed_at,
     )  # fmt: skip
+
+
+def _claim_row(row: Sequence[Any]) -> ClaimRow:
+    """Read the columns of a claim."""
+    (epoch, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled), arrays = (
+        row[:9],
+        row[9:],
+    )
+    jobs = tuple(
+        _live(lane, values, epoch=epoch, node=node, claimed_at=claimed_at)
+        for values in zip(*_filled(arrays), strict=True)
+    )
+    mask = int.from_bytes(settled or b"", "big")
+    return ClaimRow(epoch, lane, node, claimed_at, lease_until, takeovers, groups, sending, mask, jobs)
 
 
 def _filled(arrays: Sequence[list[Any] | None]) -> list[list[Any]]:

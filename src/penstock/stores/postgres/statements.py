@@ -197,9 +197,12 @@ SETTLE: Final = f"""
            c.lane, 10, c.id, c.node, c.claimed_at, now()
       FROM c CROSS JOIN LATERAL unnest({", ".join(f"c.{a}" for a in _ARRAYS)}) u({", ".join(TAKEN_COLUMNS)})"""
 FORGET: Final = "SELECT penstock.forget(%(keep)s::smallint, %(arrivals)s::bigint[])"
-CLAIM_ROW: Final = f"""
-    SELECT lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, {", ".join(_ARRAYS)}
-      FROM penstock.claims WHERE id = %(epoch)s::bigint"""
+_A_CLAIM: Final = f"""
+    SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, {", ".join(_ARRAYS)}
+      FROM penstock.claims WHERE"""
+CLAIM_ROW: Final = f"{_A_CLAIM} id = %(epoch)s::bigint"
+CLAIM_ROWS: Final = f"{_A_CLAIM} id = ANY(%(epochs)s::bigint[])"
+CLAIMS_WITH: Final = f"{_A_CLAIM} arrivals && %(arrivals)s::bigint[]"
 LOCKED_CLAIM: Final = CLAIM_ROW + " FOR UPDATE"
 CLAIMS_OF: Final = """
     SELECT a.arrival, c.id FROM penstock.claims c CROSS JOIN LATERAL unnest(c.arrivals) a(arrival)

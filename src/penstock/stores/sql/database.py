@@ -10,6 +10,7 @@ Each dialect compiles that to its own form. What must be fast is written by hand
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +22,9 @@ Row = tuple[Any, ...]
 
 
 class Tx(Protocol):
-    """One open transaction."""
+    """One open transaction; `lanes` are its lanes' numbers and names once somebody has read them."""
+
+    lanes: list[Row] | None
 
     @property
     def now(self) -> datetime:
@@ -75,6 +78,9 @@ class Database(Protocol):
 
     def snapshot(self, work: Callable[[Tx], T]) -> T:
         """Run a closure that only reads, and sees nothing that is committed after it began."""
+
+    def frozen(self) -> AbstractContextManager[Tx]:
+        """Open a snapshot for several closures that only read."""
 
     def wake(self, lanes: Collection[str]) -> None:
         """Tell those who wait that these lanes have news; it may be forgotten."""

@@ -7,16 +7,16 @@ from penstock.domain.job import Audit, Context, Live
 from penstock.domain.settlement import Landing
 from penstock.domain.states import Effect, JobState, Move, Verb
 from penstock.ports.store import Done
-from penstock.stores.sql.database import Tx, one
+from penstock.stores.sql.database import Tx
 from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.reading import arrivals_of, contexts_of, known, locate
 from penstock.stores.sql.verbs import Order, Plan, carry_out, replay_refusal
 
-SAID: Final = """
-    SELECT arrival, created_at, payload, headers, target FROM penstock.contexts WHERE id = ANY(:ids)"""
-REVISIONS: Final = """
+VERSIONS: Final = """
     SELECT revision, at, actor, payload, headers, target FROM penstock.revisions
-     WHERE arrival = :arrival ORDER BY revision"""
+     WHERE arrival = (SELECT arrival FROM penstock.contexts WHERE id = :id)
+     UNION ALL
+    SELECT 0, created_at, NULL, payload, headers, target FROM penstock.contexts WHERE id = :id"""
 REVISED: Final = "SELECT DISTINCT arrival FROM penstock.revisions WHERE arrival >= :low AND arrival < :high"
 FORGET: Final = "DELETE FROM penstock.revisions WHERE arrival = ANY(:arrivals)"
 
@@ -49,11 +49,7 @@ def edit(tx: Tx, hot: HotPath, id_: str, wanted: Edit, order: Order, *, replay: 
 
 def payload_versions(tx: Tx, id_: str) -> list[Version]:
     """Return what the caller said, and every edit."""
-    said = one(tx.fetch(SAID, ids=[id_]))
-    if said is None:
-        return []
-    arrival, created_at, *content = said
-    rows = [(0, created_at, None, *content), *tx.fetch(REVISIONS, arrival=arrival)]
+    rows = sorted(tx.fetch(VERSIONS, id=id_), key=lambda row: int(row[0]))
     return [Version._make([row[0], tx.time(row[1]), *row[2:]]) for row in rows]
 
 

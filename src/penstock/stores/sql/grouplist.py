@@ -5,23 +5,24 @@ whose groups on PostgreSQL have no row before the first claim has looked. Of a g
 jobs one is read. What a group is doing is then found out by its name, for a page's worth of groups at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
 
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
-from penstock.domain.groups import BLOCKED, MOST, PAUSED, Group, GroupRow, Told, group_row
+from penstock.domain.groups import BLOCKED, MOST, Group, GroupRow, Told, group_row
 from penstock.domain.job import ON_REQUEST, Attempt, Audit, Live
 from penstock.domain.ordering import Place
 from penstock.domain.standing import OUTCOME_UNKNOWN
 from penstock.errors import InvalidQuery
 from penstock.ports.insight import GroupPage
-from penstock.stores.sql.database import Tx
+from penstock.stores.sql.database import Row, Tx
 from penstock.stores.sql.hotpath import HotPath
-from penstock.stores.sql.reading import DEAD_ROWS, LANE_NAMES, ended_rows
-from penstock.stores.sql.rows import LIVE
+from penstock.stores.sql.reading import current_lanes
+from penstock.stores.sql.rows import LIVE_COLUMNS
 
 ROUNDS: Final = 10
 AT_LEAST: Final = 100
@@ -42,19 +43,24 @@ _WALK: Final = """
       SELECT (SELECT j.grp FROM penstock.jobs j INDEXED BY penstock.{index}
                WHERE j.lane = :lane AND {where} AND {grp} > t.grp ORDER BY j.lane, {grp} LIMIT 1), t.n + 1
         FROM t WHERE t.grp IS NOT NULL AND t.n < :limit)
-    SELECT :lane, grp FROM t WHERE grp IS NOT NULL LIMIT :limit"""
+    SELECT :lane AS lane, grp FROM t WHERE grp IS NOT NULL LIMIT :limit"""
 LIVE_NAMES: Final = _WALK.format(index="jobs_group", where="j.holds", grp="j.grp")
 HELD: Final = _WALK.format(index="jobs_held", where="j.holds AND j.state = 5", grp="j.grp || ''")
-GROUP: Final = """
-    SELECT lane, grp, claim, paused, dead_seq, dead_arrival FROM penstock.groups
-     WHERE lane = :lane AND grp = :grp LIMIT 1"""
-HEAD: Final = f"""
-    SELECT {LIVE} FROM penstock.jobs INDEXED BY penstock.jobs_group
-     WHERE lane = :lane AND grp = :grp AND holds ORDER BY lane, grp, ord, arrival LIMIT 1"""
-BEHIND: Final = """
-    SELECT :lane, :grp, count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
-      WHERE lane = :lane AND grp = :grp AND holds AND state IN (1, 5, 6)
-      ORDER BY lane, grp, ord, arrival LIMIT :most) q LIMIT 1"""
+_BOTH: Final = "SELECT * FROM ({}) one UNION SELECT * FROM ({}) other"
+# With each name the group's row and its first job.
+_HEAD: Final = ", ".join(f"h.{column}" for column in LIVE_COLUMNS)
+_LOOK: Final = f"""
+    SELECT n.lane, n.grp, g.claim, g.paused, g.dead_seq, g.dead_arrival, {_HEAD}
+      FROM ({{names}}) n
+      LEFT JOIN penstock.groups g ON g.lane = n.lane AND g.grp = n.grp
+      LEFT JOIN penstock.jobs h ON h.arrival = (
+           SELECT f.arrival FROM penstock.jobs f INDEXED BY penstock.jobs_group
+            WHERE f.lane = n.lane AND f.grp = n.grp AND f.holds
+            ORDER BY f.lane, f.grp, f.ord, f.arrival LIMIT 1)
+     LIMIT 2 * :limit"""
+BLOCKED_ONES: Final = _LOOK.format(names=_BOTH.format(DEAD, HELD))
+ALL_OF_THEM: Final = _LOOK.format(names=_BOTH.format(ROWS, LIVE_NAMES))
+THIS_ONE: Final = _LOOK.format(names="SELECT :lane AS lane, :grp AS grp")
 _AUDIT: Final = ", ".join(Audit._fields)
 LAST_AUDIT: Final = f"""
     SELECT {_AUDIT} FROM penstock.audit
@@ -66,8 +72,19 @@ TRIED: Final = f"""
 PAUSED_BY: Final = f"""
     SELECT {_AUDIT} FROM penstock.audit INDEXED BY penstock.audit_group
      WHERE lane = :lane AND after = :grp AND action = 'pause_group' ORDER BY id + 0 DESC LIMIT 1"""
-ENDED_AT: Final = Attempt._fields.index("ended_at")
-ID: Final = "SELECT arrival, id FROM penstock.contexts WHERE keep = :keep AND arrival = :arrival LIMIT 1"
+# What of a group that is shown is found elsewhere: how many wait, who its first job is, since when one is
+# dead and who that is, when the first was held, when its last attempt ended, when the group was paused.
+_ID: Final = "SELECT c.id FROM penstock.contexts c WHERE c.keep"
+TOLD: Final = f"""
+    SELECT :lane, :grp,
+           (SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
+             WHERE lane = :lane AND grp = :grp AND holds AND state IN (1, 5, 6)
+             ORDER BY lane, grp, ord, arrival LIMIT :most) q),
+           ({_ID} = :keep AND c.arrival = :arrival),
+           d.finished_at, ({_ID} = d.keep AND c.arrival = d.arrival),
+           (SELECT a.at FROM ({LAST_AUDIT}) a), (SELECT t.ended_at FROM ({TRIED}) t),
+           (SELECT p.at FROM ({PAUSED_BY}) p)
+      FROM (SELECT 1 AS one) o LEFT JOIN penstock.dead d ON d.arrival = :dead_arrival LIMIT 1"""
 
 
 class Name(NamedTuple):
@@ -126,20 +143,19 @@ def list_groups(tx: Tx, hot: HotPath, wanted: Wanted) -> GroupPage:
     if not 1 <= wanted.limit <= MAX_PAGE:
         raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
     start = ("", "") if wanted.after is None else unseal_names(wanted.after, of=wanted.mark, names=2)
-    known = sorted(tx.fetch(LANE_NAMES), key=lambda row: str(row[1]))
+    known = sorted(current_lanes(tx).items(), key=lambda lane: lane[1])
     walk = Walk({number: name for number, name in known if wanted.lane in (None, name)}, *start)
     size, shown = max(wanted.limit + 1, AT_LEAST), Groups()
     for _ in range(ROUNDS):
-        names = _names(tx, walk, size, wanted)
-        found = _look(tx, hot, names)
-        shown |= {name: found[name] for name in names if _fits(found[name], wanted)}
-        walk = walk.behind(names[-1]) if names else walk
-        if len(shown) > wanted.limit or len(names) < size:
+        found = _look(tx, hot, _next(tx, walk, size, wanted))
+        shown |= {name: group for name, group in found.items() if _fits(group, wanted)}
+        walk = walk.behind(list(found)[-1]) if found else walk
+        if len(shown) > wanted.limit or len(found) < size:
             break
     page = dict(islice(shown.items(), wanted.limit))
     if len(shown) > wanted.limit:
         walk = walk.behind(list(page)[-1])
-    elif len(names) < size:
+    elif len(found) < size:
         return GroupPage(_rows(tx, walk, page), None)
     return GroupPage(_rows(tx, walk, page), seal_names(walk.place, of=wanted.mark))
 
@@ -148,73 +164,69 @@ def _fits(group: Group, wanted: Wanted) -> bool:
     return group.state == BLOCKED if wanted.blocked else group.known
 
 
-def _names(tx: Tx, walk: Walk, size: int, wanted: Wanted) -> list[Name]:
-    """Return the next groups that may belong to the list."""
+def _next(tx: Tx, walk: Walk, size: int, wanted: Wanted) -> dict[Name, Row]:
+    """Return the next groups that may belong to the list, in its order."""
     if wanted.group is not None:
-        lanes = [number for number, name in walk.lanes.items() if (name, wanted.group) > walk.place]
-        return [Name(number, wanted.group) for number in lanes[:size]]
-    found: list[Name] = []
+        lanes = [number for number, name in walk.lanes.items() if (name, wanted.group) > walk.place][:size]
+        each: dict[str, list[object]] = {"lane": [*lanes], "grp": [wanted.group] * len(lanes)}
+        found = {Name(*row[:2]): row[2:] for row in tx.fetch_each(THIS_ONE, each, limit=1)}
+        return {name: found[name] for name in (Name(lane, wanted.group) for lane in lanes)}
+    ahead: dict[Name, Row] = {}
     for each in walk.stretches():
-        sources = (DEAD, HELD) if wanted.blocked else (ROWS, LIVE_NAMES)
-        some = {Name(*row) for sql in sources for row in tx.fetch_each(sql, each, limit=size)}
-        found += sorted(some, key=lambda name: (walk.lanes[name.lane], name.grp))
-        if len(found) >= size:
+        sql = BLOCKED_ONES if wanted.blocked else ALL_OF_THEM
+        some = {Name(*row[:2]): row[2:] for row in tx.fetch_each(sql, each, limit=size)}
+        ahead |= {
+            name: some[name] for name in sorted(some, key=lambda each: (walk.lanes[each.lane], each.grp))
+        }
+        if len(ahead) >= size:
             break
-    return found[:size]
+    return dict(islice(ahead.items(), size))
 
 
-def _look(tx: Tx, hot: HotPath, names: Sequence[Name]) -> Groups:
+def _look(tx: Tx, hot: HotPath, rows: Mapping[Name, Row]) -> Groups:
     """Return what there is to know of these groups."""
-    each = _each(names)
-    rows = {Name(*row[:2]): row[2:] for row in tx.fetch_each(GROUP, each)}
-    heads = {Name(head.lane, head.grp or ""): head for head in map(tx.live, tx.fetch_each(HEAD, each))}
     epochs = sorted({row[0] for row in rows.values() if row[0] is not None})
-    claims = [claim for epoch in epochs if (claim := hot.claim_row(tx, epoch, lock=False)) is not None]
     claimed: dict[Name, list[Live]] = {}
-    for job in (job for claim in claims for job in claim.open_jobs()):
+    for job in (job for claim in hot.claim_rows(tx, epochs) for job in claim.open_jobs()):
         claimed.setdefault(Name(job.lane, job.grp or ""), []).append(job)
     groups = Groups()
-    for name in names:
-        _, paused, seq, arrival = rows.get(name, (None, False, None, None))
+    for name, (_, paused, seq, arrival, *head) in rows.items():
         dead = None if arrival is None else Place(seq, arrival)
-        groups[name] = Group(claimed.get(name, ()), heads.get(name), dead, paused=bool(paused))
+        first = None if head[0] is None else tx.live(head)
+        groups[name] = Group(claimed.get(name, ()), first, dead, paused=bool(paused))
     return groups
 
 
 def _rows(tx: Tx, walk: Walk, groups: Groups) -> list[GroupRow]:
     """Return groups as operators see them."""
-    waiting = {Name(*row[:2]): row[2] for row in tx.fetch_each(BEHIND, _each(groups), most=MOST + 1)}
-    blockers = [group.blocker for group in groups.values() if group.blocker is not None]
-    dead = ended_rows(tx, DEAD_ROWS, blockers)
-    held = {"arrival": [arrival for arrival in blockers if arrival not in dead]}
-    since = {row[1]: tx.time(row[0]) for row in tx.fetch_each(LAST_AUDIT, held)}
-    since |= {row[0]: tx.time(row[ENDED_AT]) for row in tx.fetch_each(TRIED, _unknown(groups.values()))}
-    since |= {arrival: end.finished_at for arrival, end in dead.items()}
-    paused = _each([name for name, group in groups.items() if group.state == PAUSED])
-    paused_at = {Name(row[2], row[6]): tx.time(row[0]) for row in tx.fetch_each(PAUSED_BY, paused)}
-    firsts = [group.first for group in groups.values() if group.first is not None]
-    ids = _ids(tx, [*firsts, *(end.job for end in dead.values())])
+    firsts = [group.first for group in groups.values()]
+    each: dict[str, list[object]] = {
+        **_each(groups),
+        "keep": [None if first is None else first.keep for first in firsts],
+        "arrival": [None if first is None else first.arrival for first in firsts],
+        "dead_arrival": [None if group.dead is None else group.dead.arrival for group in groups.values()],
+    }
+    told = {Name(*row[:2]): row[2:] for row in tx.fetch_each(TOLD, each, most=MOST + 1)}
     return [
-        group_row(
-            walk.lanes[name.lane],
-            name.grp,
-            group,
-            Told(tx.now, ids, since, paused_at.get(name), waiting[name]),
-        )
+        group_row(walk.lanes[name.lane], name.grp, group, _told(tx, group, told[name]))
         for name, group in groups.items()
     ]
 
 
-def _unknown(groups: Iterable[Group]) -> dict[str, list[object]]:
-    """Return the heads that recovery holds: their last attempt says since when, no audit row does."""
-    heads = [group.head for group in groups if group.head is not None and group.blocker == group.head.arrival]
-    found = [head for head in heads if head.reason == OUTCOME_UNKNOWN]
-    return {"keep": [head.keep for head in found], "arrival": [head.arrival for head in found]}
-
-
-def _ids(tx: Tx, jobs: Sequence[Live]) -> dict[int, str]:
-    each = {"keep": [job.keep for job in jobs], "arrival": [job.arrival for job in jobs]}
-    return {row[0]: row[1] for row in tx.fetch_each(ID, each)}
+def _told(tx: Tx, group: Group, row: Row) -> Told:
+    waiting, first_id, died_at, dead_id, held_at, tried_at, paused_at = row
+    ids, blocked_at = dict[int, str](), dict[int, datetime | None]()
+    if group.first is not None:
+        # No audit row says since when recovery holds a job: its last attempt does.
+        lost = group.first.reason == OUTCOME_UNKNOWN
+        blocked_at[group.first.arrival] = tx.time(tried_at if lost and tried_at is not None else held_at)
+        if first_id is not None:
+            ids[group.first.arrival] = first_id
+    if group.dead is not None:
+        blocked_at[group.dead.arrival] = tx.time(died_at)
+        if dead_id is not None:
+            ids[group.dead.arrival] = dead_id
+    return Told(tx.now, ids, blocked_at, tx.time(paused_at), waiting)
 
 
 def _each(names: Iterable[Name]) -> dict[str, list[object]]:

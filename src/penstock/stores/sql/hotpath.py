@@ -87,6 +87,12 @@ class HotPath(Protocol):
     def claim_row(self, tx: Any, epoch: int, *, lock: bool) -> ClaimRow | None:
         """Read one claim."""
 
+    def claim_rows(self, tx: Any, epochs: Sequence[int]) -> list[ClaimRow]:
+        """Read those of these claims that are there, without a lock."""
+
+    def claims_with(self, tx: Any, arrivals: Sequence[int]) -> list[ClaimRow]:
+        """Read every claim that has one of these jobs, settled or not, without a lock."""
+
     def claims_of(self, tx: Any, arrivals: Sequence[int]) -> list[tuple[int, int]]:
         """Return these arrivals with the epoch of every claim they are in: one they were settled in, too."""
 

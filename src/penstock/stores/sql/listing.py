@@ -115,8 +115,7 @@ def _without_payload(job: Job) -> Job:
 
 def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tuple[list[Job], Position | None]:
     """Return jobs by all filters but `where`, and where it goes on."""
-    names = lane_names(tx)
-    lanes = [number for number, name in names.items() if query.wants_lane(name)]
+    lanes = [number for number, name in lane_names(tx).items() if query.wants_lane(name)]
     rows, frontier = list[Listed](), None
     for section in query.sections:
         if start is None or section >= start.section:
@@ -128,7 +127,7 @@ def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tupl
     shown = rows[: query.limit]
     last = shown[-1].place if len(rows) > query.limit else frontier
     ended = {row.job.arrival: row.ended for row in shown if row.ended is not None}
-    jobs = jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads, names=names)
+    jobs = jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads)
     return jobs, last
 
 
@@ -297,6 +296,5 @@ def _unsettled(arrivals: str | list[int], settled: bytes | None) -> list[int]:
 
 
 def _in_claims(tx: Tx, hot: HotPath, epochs: set[int], arrivals: set[int]) -> list[Live]:
-    found = [hot.claim_row(tx, epoch, lock=False) for epoch in sorted(epochs)]
-    claims = [claim for claim in found if claim is not None]
+    claims = hot.claim_rows(tx, sorted(epochs))
     return [claim.shown(job) for claim in claims for job in claim.jobs if job.arrival in arrivals]

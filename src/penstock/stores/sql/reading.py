@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from penstock.domain.groups import standing_of
-from penstock.domain.job import Attempt, Audit, Claimed, Context, Job, Live
+from penstock.domain.job import Claimed, Context, Job, Live
 from penstock.domain.lanes import RETENTION_DAYS
 from penstock.domain.ordering import Mode, Place, gate
 from penstock.domain.states import JobState
-from penstock.ports.store import GroupState, Timeline
-from penstock.stores.sql.database import Row, Tx, one
+from penstock.ports.store import GroupState
+from penstock.stores.sql.database import Row, Tx
 from penstock.stores.sql.hotpath import ClaimRow, HotPath
-from penstock.stores.sql.rows import CONTEXT_COLUMNS, FINISHED_AS_LIVE, LIVE, LIVE_COLUMNS
+from penstock.stores.sql.rows import CONTEXT_COLUMNS, FINISHED_AS_LIVE, KEPT_COLUMNS, LIVE, LIVE_COLUMNS
 
 LOOKS: Final = 20
 _ENDED: Final = f"{FINISHED_AS_LIVE}, finished_at, error, result"
@@ -22,26 +22,52 @@ LIVE_ROWS = f"SELECT {LIVE} FROM penstock.jobs WHERE arrival = ANY(:arrivals) OR
 DEAD_ROWS = f"SELECT {_ENDED} FROM penstock.dead WHERE arrival = ANY(:arrivals) ORDER BY arrival"
 OLD_ROWS = f"SELECT {_ENDED} FROM penstock.history WHERE arrival = ANY(:arrivals)"
 # Contexts and attempts lie in partitions by retention class and day: without the class all would be searched.
+KNOWN = "SELECT arrival FROM penstock.contexts WHERE keep = :keep AND arrival = :arrival LIMIT 1"
+_SAID: Final = (
+    f"""r.revision, r.payload, r.headers, r.target, {", ".join(f"c.{name}" for name in CONTEXT_COLUMNS)}"""
+)
 _CONTEXT = f"""
-    SELECT arrival, {", ".join(CONTEXT_COLUMNS)} FROM penstock.contexts
-     WHERE keep = :keep AND arrival = :arrival LIMIT 1"""
-_CONTEXT_ALONE = _CONTEXT.replace(" payload,", " NULL AS payload,")
+    SELECT c.arrival, {_SAID} FROM penstock.contexts c
+      LEFT JOIN penstock.revisions r ON r.arrival = c.arrival AND r.revision = :revision
+     WHERE c.keep = :keep AND c.arrival = :arrival LIMIT 1"""
 REVISIONS = """
     SELECT arrival, revision, payload, headers, target FROM penstock.revisions
      WHERE arrival = ANY(:arrivals)"""
-# The error of a job's last attempt, and what an operator asked of whoever has it.
-NOTED = """
-    SELECT :arrival,
-           (SELECT error FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
-             ORDER BY ended_at DESC, send DESC LIMIT 1),
-           (SELECT verb FROM penstock.requests WHERE arrival = :arrival) LIMIT 1"""
-LANE_NAMES = "SELECT id, name FROM penstock.lanes"
-ALL_LANE_NAMES = f"SELECT id, name FROM penstock.former_lanes UNION ALL {LANE_NAMES}"
-ATTEMPTS = f"""
-    SELECT {", ".join(Attempt._fields)} FROM penstock.attempts WHERE keep = :keep AND arrival = :arrival
-     ORDER BY ended_at, send"""
-AUDIT = f"""
-    SELECT {", ".join(Audit._fields)} FROM penstock.audit WHERE arrival = :arrival ORDER BY id"""
+# Its lane's name, the error of its last attempt, and what an operator asked of whoever has it.
+_NOTED: Final = """
+    coalesce((SELECT name FROM penstock.lanes WHERE id = {lane}),
+             (SELECT name FROM penstock.former_lanes WHERE id = {lane})),
+    (SELECT error FROM penstock.attempts WHERE keep = {keep} AND arrival = {arrival}
+      ORDER BY ended_at DESC, send DESC LIMIT 1),
+    (SELECT verb FROM penstock.requests WHERE arrival = {arrival})"""
+# What people see of a job beside its row.
+_SHOWN = f"""
+    SELECT :arrival, {_NOTED.format(lane=":lane", keep=":keep", arrival=":arrival")}, {_SAID}
+      FROM (SELECT 1 AS one) o
+      LEFT JOIN penstock.contexts c ON c.keep = :keep AND c.arrival = :arrival
+      LEFT JOIN penstock.revisions r ON r.arrival = :arrival AND r.revision = :revision LIMIT 1"""
+# The same with the row, wherever it is but in a claim. History is asked for those found nowhere else.
+_ONLY_LIVE: Final = {"open": "coalesce(j.open, false)", "holds": "coalesce(j.holds, false)"}
+_ROW: Final = ", ".join(
+    f"coalesce(j.{column}, d.{column}, h.{column})"
+    if column in KEPT_COLUMNS
+    else _ONLY_LIVE.get(column, f"j.{column}")
+    for column in LIVE_COLUMNS
+)
+_BY_ID = f"""
+    SELECT c.arrival, {_NOTED.format(lane="c.lane", keep="c.keep", arrival="c.arrival")}, {_SAID}, {_ROW},
+           coalesce(d.finished_at, h.finished_at), coalesce(d.error, h.error), coalesce(d.result, h.result)
+      FROM penstock.contexts c
+      LEFT JOIN penstock.jobs j ON j.arrival = c.arrival
+      LEFT JOIN penstock.dead d ON d.arrival = c.arrival
+      LEFT JOIN penstock.history h
+        ON h.arrival = CASE WHEN coalesce(j.arrival, d.arrival) IS NULL THEN c.arrival END
+      LEFT JOIN penstock.revisions r ON r.arrival = c.arrival
+            AND r.revision = coalesce(j.revision, d.revision, h.revision,
+                (SELECT max(last.revision) FROM penstock.revisions last WHERE last.arrival = c.arrival))
+     WHERE c.id = :id LIMIT 1"""
+LANE_NAMES = """
+    SELECT id, name, false FROM penstock.former_lanes UNION ALL SELECT id, name, true FROM penstock.lanes"""
 GROUP = """
     SELECT claim, paused, dead_seq, dead_arrival FROM penstock.groups WHERE lane = :lane AND grp = :grp"""
 HEAD = f"""
@@ -50,6 +76,12 @@ HEAD = f"""
 COUNTS = """
     SELECT l.name, c.state, c.n FROM penstock.current_counts c JOIN penstock.lanes l ON l.id = c.lane"""
 DEPTH = "SELECT sum(n) FROM penstock.current_counts WHERE lane = :lane AND state < 10"
+
+
+_NOTES: Final = 3
+_EDITED: Final = 4
+_AT: Final = _NOTES + _EDITED + len(CONTEXT_COLUMNS)
+_END: Final = _AT + len(LIVE_COLUMNS)
 
 
 class Ended(NamedTuple):
@@ -126,7 +158,7 @@ def known(tx: Tx, arrivals: Sequence[int]) -> list[int]:
     """Return those of which there is a context still."""
     keeps = list(RETENTION_DAYS.values())
     each = {"keep": keeps * len(arrivals), "arrival": [arrival for arrival in arrivals for _ in keeps]}
-    return sorted({row[0] for row in tx.fetch_each(_CONTEXT_ALONE, each)})
+    return sorted({row[0] for row in tx.fetch_each(KNOWN, each)})
 
 
 def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> dict[int, InClaim]:
@@ -135,14 +167,18 @@ def _in_claims(tx: Tx, hot: HotPath, arrivals: Sequence[int], *, lock: bool) -> 
     A job that was settled and claimed again is in two claims while mates keep the first one open: only one
     of them has it unsettled.
     """
-    found = {}
     wanted = set(arrivals)
-    for epoch in sorted({epoch for _, epoch in hot.claims_of(tx, arrivals)}):
-        claim = hot.claim_row(tx, epoch, lock=lock)
-        for position, job in enumerate(claim.jobs if claim is not None else ()):
-            if claim is not None and job.arrival in wanted and not claim.mask >> position & 1:
-                found[job.arrival] = InClaim(job, claim)
-    return found
+    if lock:
+        epochs = sorted({epoch for _, epoch in hot.claims_of(tx, arrivals)})
+        claims = [claim for epoch in epochs if (claim := hot.claim_row(tx, epoch, lock=True)) is not None]
+    else:
+        claims = hot.claims_with(tx, arrivals)
+    return {
+        job.arrival: InClaim(job, claim)
+        for claim in claims
+        for job in claim.open_jobs()
+        if job.arrival in wanted
+    }
 
 
 def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
@@ -156,66 +192,79 @@ def ended_at(tx: Tx, ids: Sequence[str]) -> dict[str, datetime]:
 
 
 def find(tx: Tx, hot: HotPath, ids: Sequence[str]) -> dict[str, Job]:
-    """Return jobs as people see them."""
-    found = locate(tx, hot, arrivals_of(tx, ids).values(), lock=False)
-    rows = [*found.live.values(), *(claim.shown(job) for job, claim in found.claimed.values())]
-    ended = found.dead | found.history
-    jobs = jobs_of(tx, [*rows, *(end.job for end in ended.values())], ended)
+    """Return jobs as people see them; all of it must be read on one snapshot."""
+    seen = {row[0]: row[1:] for row in tx.fetch_each(_BY_ID, {"id": list(dict.fromkeys(ids))})}
+    claimed = _in_claims(tx, hot, [arrival for arrival, row in seen.items() if row[_AT] is None], lock=False)
+    jobs = []
+    for arrival, row in seen.items():
+        if arrival in claimed:
+            jobs.append(_job(tx, claimed[arrival].claim.shown(claimed[arrival].job), row))
+        elif row[_AT] is not None:
+            live = tx.live(row[_AT:_END])
+            ended = None if row[_END] is None else Ended(live, tx.time(row[_END]), *row[_END + 1 :])  # type: ignore[arg-type]
+            jobs.append(_job(tx, live, row, ended))
     return {job.id: job for job in jobs}
 
 
-def jobs_of(
-    tx: Tx,
-    rows: Sequence[Live],
-    ended: Mapping[int, Ended],
-    *,
-    payloads: bool = True,
-    names: Mapping[int, str] | None = None,
-) -> list[Job]:
-    """Return rows as people see them, in their order; whoever knows the names of all lanes says so."""
-    live = [row for row in rows if row.arrival not in ended]
-    contexts = contexts_of(tx, rows, payloads=payloads)
-    names = names or (lane_names(tx) if rows else {})
-    noted = {row[0]: row[1:] for row in tx.fetch_each(NOTED, _each(live))}
-    jobs = []
-    for row in rows:
-        context, end = contexts.get(row.arrival), ended.get(row.arrival)
-        error, request = noted.get(row.arrival, (None, None))
-        jobs.append(
-            Job(
-                id=f"#{row.arrival}" if context is None else context.id,
-                lane=names[row.lane],
-                state=JobState(row.state),
-                mode=Mode(row.mode),
-                live=row,
-                context=context,
-                finished_at=end.finished_at if end else None,
-                error=end.error if end else error,
-                result=end.result if end else None,
-                request=request,
-            )
-        )
-    return jobs
+def jobs_of(tx: Tx, rows: Sequence[Live], ended: Mapping[int, Ended], *, payloads: bool = True) -> list[Job]:
+    """Return rows as people see them, in their order."""
+    sql = _SHOWN if payloads else _without_payload(_SHOWN)
+    each = {"lane": [row.lane for row in rows], **_each(rows)}
+    shown = {row[0]: row[1:] for row in tx.fetch_each(sql, each)}
+    return [_job(tx, row, shown[row.arrival], ended.get(row.arrival)) for row in rows]
+
+
+def _job(tx: Tx, row: Live, shown: Row, end: Ended | None = None) -> Job:
+    """Return a row as people see it, with the columns _NOTED and _SAID."""
+    lane, error, request = shown[:_NOTES]
+    context = None if shown[_NOTES + _EDITED] is None else _context(tx, shown[_NOTES:])
+    return Job(
+        id=f"#{row.arrival}" if context is None else context.id,
+        lane=lane,
+        state=JobState(row.state),
+        mode=Mode(row.mode),
+        live=row,
+        context=context,
+        finished_at=end.finished_at if end else None,
+        error=end.error if end else error,
+        result=end.result if end else None,
+        request=None if end else request,
+    )
 
 
 def lane_names(tx: Tx) -> dict[int, str]:
     """Return the names of all lanes by number, of those too that were deleted."""
-    return {row[0]: row[1] for row in tx.fetch(ALL_LANE_NAMES)}
+    return {number: name for number, name, _ in _lanes(tx)}
+
+
+def current_lanes(tx: Tx) -> dict[int, str]:
+    """Return the names of the lanes there are, by number."""
+    return {number: name for number, name, current in _lanes(tx) if current}
+
+
+def _lanes(tx: Tx) -> list[Row]:
+    """Read the lanes once in a transaction, however many lists are made in it."""
+    if tx.lanes is None:
+        tx.lanes = tx.fetch(LANE_NAMES)
+    return tx.lanes
 
 
 def contexts_of(tx: Tx, rows: Iterable[Live], *, payloads: bool = True) -> dict[int, Context]:
     """Return what the callers said, as last edited."""
-    rows = list(rows)
-    sql = _CONTEXT if payloads else _CONTEXT_ALONE
-    contexts = {row[0]: _context(tx, row[1:]) for row in tx.fetch_each(sql, _each(rows))}
-    edited = revised(tx, contexts, {row.arrival: row.revision for row in rows if row.revision})
-    if payloads:
-        return edited
-    return {arrival: context._replace(payload=None) for arrival, context in edited.items()}
+    sql = _CONTEXT if payloads else _without_payload(_CONTEXT)
+    return {row[0]: _context(tx, row[1:]) for row in tx.fetch_each(sql, _each(list(rows)))}
 
 
 def _each(rows: Sequence[Live]) -> dict[str, Sequence[object]]:
-    return {"keep": [row.keep for row in rows], "arrival": [row.arrival for row in rows]}
+    return {
+        "keep": [row.keep for row in rows],
+        "arrival": [row.arrival for row in rows],
+        "revision": [row.revision for row in rows],
+    }
+
+
+def _without_payload(sql: str) -> str:
+    return sql.replace(" r.payload,", " NULL,").replace(" c.payload,", " NULL,")
 
 
 def revised(tx: Tx, contexts: dict[int, Context], revisions: dict[int, int]) -> dict[int, Context]:
@@ -237,25 +286,9 @@ def as_edited(tx: Tx, jobs: Sequence[Claimed]) -> list[Claimed]:
     return [Claimed(claimed.job, edited.get(claimed.job.arrival)) for claimed in jobs]
 
 
-def timeline(tx: Tx, id_: str) -> Timeline:
-    """Return what is on record about one job."""
-    known = one(tx.fetch(ARRIVALS, ids=[id_]))
-    if known is None:
-        return Timeline([], [])
-    _, arrival, keep = known
-    attempts = [attempt_of(tx, row) for row in tx.fetch(ATTEMPTS, arrival=arrival, keep=keep)]
-    audit = [Audit._make([tx.time(row[0]), *row[1:]]) for row in tx.fetch(AUDIT, arrival=arrival)]
-    return Timeline(attempts, audit)
-
-
-def attempt_of(tx: Tx, row: Row) -> Attempt:
-    """Read the columns of an attempt."""
-    return Attempt._make([*row[:6], tx.time(row[6]), tx.time(row[7]), row[8], row[9], tx.time(row[10])])
-
-
 def group(tx: Tx, lane: str, name: str) -> GroupState | None:
     """Return one group as the next claim would see it, whatever its row says until then."""
-    ids = {row[1]: row[0] for row in tx.fetch(LANE_NAMES)}
+    ids = {name_: number for number, name_ in current_lanes(tx).items()}
     params = {"lane": ids.get(lane, 0), "grp": name}
     rows, heads = tx.fetch(GROUP, **params), tx.fetch(HEAD, **params)
     claim, paused, dead_seq, dead_arrival = rows[0] if rows else (None, False, None, None)
@@ -289,9 +322,14 @@ def ended_rows(tx: Tx, sql: str, arrivals: Sequence[int]) -> dict[int, Ended]:
 
 
 def _context(tx: Tx, row: Row) -> Context:
-    values = list(row)
+    """Read the columns _SAID."""
+    values = list(row[_EDITED : _EDITED + len(CONTEXT_COLUMNS)])
     for column in ("run_at", "created_at", "finish_by"):
         index = CONTEXT_COLUMNS.index(column)
         values[index] = tx.time(values[index])
     values[-1] = bool(values[-1])  # `unchecked`
-    return Context._make(values)
+    context = Context._make(values)
+    revision, payload, headers, target = row[:_EDITED]
+    if revision is None:
+        return context
+    return context._replace(payload=payload, headers=headers, target=target)

@@ -1,8 +1,9 @@
 """A `Store` made of a `Database`, a dialect's `HotPath` and the shared statements."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -16,17 +17,7 @@ from penstock.domain.outcomes import Outcome, Succeeded
 from penstock.domain.pools import Pool
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import NotFound, PenstockError, UnknownLane
-from penstock.ports.store import (
-    Ask,
-    Done,
-    GroupState,
-    Lapse,
-    Report,
-    Reported,
-    Settled,
-    Tick,
-    Timeline,
-)
+from penstock.ports.store import Ask, Done, GroupState, Lapse, Report, Reported, Settled, Tick, Timeline
 from penstock.stores.sql import (
     editing,
     enqueue,
@@ -41,11 +32,13 @@ from penstock.stores.sql import (
     reading,
     reports,
     settle,
+    timelines,
     verbs,
 )
 from penstock.stores.sql.access import AccessPart
 from penstock.stores.sql.database import Database, Tx
 from penstock.stores.sql.flow import FlowPart
+from penstock.stores.sql.frozen import Snapshot
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 from penstock.stores.sql.insight import InsightPart
 from penstock.stores.sql.operations import OperationsPart, drop_operations
@@ -86,6 +79,12 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
     def now(self) -> datetime:
         """Return the database's time."""
         return self.db.read(lambda tx: tx.now)
+
+    @contextmanager
+    def frozen(self) -> Iterator["SqlStore"]:
+        """Return the store as it is now, to look at."""
+        with self.db.frozen() as tx:
+            yield replace(self, db=Snapshot(tx, self.db.dialect))
 
     def close(self) -> None:
         """Close every connection."""
@@ -310,11 +309,11 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
 
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return what is on record about one job."""
-        return self.db.read(lambda tx: reading.timeline(tx, id))
+        return self.db.look(lambda tx: timelines.timeline(tx, id))
 
     def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
         """Return what a job was to send at any time."""
-        return self.db.read(lambda tx: editing.payload_versions(tx, id))
+        return self.db.look(lambda tx: editing.payload_versions(tx, id))
 
     def group(self, lane: str, group: str) -> GroupState | None:
         """Return one group as the next claim would see it."""

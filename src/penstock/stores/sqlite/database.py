@@ -65,6 +65,7 @@ class SqliteTx:
         self.connection = connection
         self._clock = clock
         self._now: datetime | None = None
+        self.lanes: list[Row] | None = None
 
     @property
     def now(self) -> datetime:
@@ -226,15 +227,22 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, beside the writer."""
+        with self.frozen() as tx:
+            return work(tx)
+
+    @contextmanager
+    def frozen(self) -> Iterator[SqliteTx]:
+        """Open a snapshot, beside the writer."""
         self._require_open("read")
         if self._path == MEMORY:
             with self._lock:
-                return work(SqliteTx(self._writer, self._clock))
+                yield SqliteTx(self._writer, self._clock)
+            return
         self._require_file("read")
         with self._reader() as connection, translated("read"):
             connection.execute("BEGIN")
             try:
-                return work(SqliteTx(connection, self._clock))
+                yield SqliteTx(connection, self._clock)
             finally:
                 connection.execute("ROLLBACK")
 

@@ -86,9 +86,13 @@ _USUAL: Final[Mapping[str, object]] = {
     "open": False, "recoveries": 0, "deferrals": 0, "revision": 0,
 }  # fmt: skip
 _HELD: Final = ("epoch", "node", "claimed_at", "finished_at")
-CLAIM: Final = """
+_CLAIM: Final = """
     SELECT id, lane, node, claimed_at, lease_until, takeovers, groups, sending, settled, jobs
-      FROM penstock_claims WHERE id = ?"""
+      FROM penstock_claims WHERE"""
+CLAIM: Final = f"{_CLAIM} id = ?"
+CLAIM_ROWS: Final = f"{_CLAIM} id IN (SELECT value FROM json_each(?))"
+CLAIMS_WITH: Final = f"""{_CLAIM} EXISTS (SELECT 1 FROM json_each(penstock_claims.arrivals) j
+    WHERE j.value IN (SELECT value FROM json_each(?)))"""
 
 
 _HOT: Final = len(_TAKEN)
@@ -193,15 +197,17 @@ class SqliteHotPath:
     def claim_row(self, tx: SqliteTx, epoch: int, *, lock: bool) -> ClaimRow | None:  # noqa: ARG002
         """Read one claim."""
         row = tx.connection.execute(CLAIM, (epoch,)).fetchone()
-        if row is None:
-            return None
-        claimed_at = at_us(row[3])
-        held = (row[0], row[2], claimed_at)
-        jobs = tuple(_claimed(values, held) for values in json.loads(row[9]))
-        mask = int.from_bytes(row[8] or b"", "big")
-        return ClaimRow(
-            row[0], row[1], row[2], claimed_at, at_us(row[4]), row[5], bool(row[6]), bool(row[7]), mask, jobs
-        )
+        return None if row is None else _claim_row(row)
+
+    def claim_rows(self, tx: SqliteTx, epochs: Sequence[int]) -> list[ClaimRow]:
+        """Read those of these claims that are there."""
+        rows = tx.connection.execute(CLAIM_ROWS, (json.dumps(list(epochs)),)) if epochs else []
+        return [_claim_row(row) for row in rows]
+
+    def claims_with(self, tx: SqliteTx, arrivals: Sequence[int]) -> list[ClaimRow]:
+        """Read every claim that has one of these jobs."""
+        rows = tx.connection.execute(CLAIMS_WITH, (json.dumps(list(arrivals)),)) if arrivals else []
+        return [_claim_row(row) for row in rows]
 
     def claims_of(self, tx: SqliteTx, arrivals: Sequence[int]) -> list[tuple[int, int]]:
         """Return the claims that each arrival is in."""
@@ -328,6 +334,17 @@ def _stored(name: str, column: Sequence[Any], now: int) -> Sequence[Any]:
         return column
     missing = now if name == "run_at" else None
     return [missing if at is None else to_us(at) for at in column]
+
+
+def _claim_row(row: Row) -> ClaimRow:
+    """Read the columns of a claim."""
+    epoch, lane, node, at, until, takeovers, groups, sending, settled, said = row
+    held = (epoch, node, at_us(at))
+    jobs = tuple(_claimed(values, held) for values in json.loads(said))
+    mask = int.from_bytes(settled or b"", "big")
+    return ClaimRow(
+        epoch, lane, node, held[2], at_us(until), takeovers, bool(groups), bool(sending), mask, jobs
+    )
 
 
 def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:

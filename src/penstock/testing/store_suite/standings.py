@@ -11,7 +11,7 @@ from penstock.domain.standing import Standing
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.errors import NotFound
 from penstock.ports.insight import LEADER
-from penstock.ports.store import Store
+from penstock.ports.store import JobQuery, Store
 from penstock.testing.store_suite.factories import (
     GROUP,
     HOUR,
@@ -52,7 +52,8 @@ class StandingTests:
 
         for job_id in (plain, first):
             standing = _standing(store, job_id)
-            assert standing[2:] == Standing(standing.now, standing.job)[2:]
+            assert standing._replace(around=())[2:] == Standing(standing.now, standing.job)[2:]
+            assert [each.id for each in standing.around] == [id_ for id_ in (job_id,) if id_ == first]
             assert abs(standing.now - store.now()) < timedelta(minutes=1)
 
     def test_a_job_behind_another_waits_for_the_first(self, store: Store) -> None:
@@ -64,7 +65,7 @@ class StandingTests:
         for place, job_id in enumerate(job_ids[1:], 1):
             standing = _standing(store, job_id)
             assert standing.ahead is not None
-            assert standing.ahead == (job_ids[0], S.PENDING, 1, due, None, None, None)
+            assert standing.ahead == (job_ids[0], S.PENDING, 1, due, None, None, None, None)
             assert standing.before == place
         assert _standing(store, job_ids[0]).ahead is None
 
@@ -113,6 +114,39 @@ class StandingTests:
         standing = _standing(store, job_ids[3])
         assert standing.ahead is not None
         assert (standing.ahead.id, standing.ahead.state, standing.before) == (job_ids[0], S.CLAIMED, 3)
+
+    def test_a_store_that_is_frozen_answers_as_the_store_does(self, store: Store) -> None:
+        """All questions that a page has."""
+        put_lane(store)
+        first, second = enqueue(store, ordered(), ordered())
+        operate(store, Verb.HOLD, first)
+
+        with store.frozen() as still:
+            assert still.find([first, second]) == store.find([first, second])
+            assert still.timeline(first) == store.timeline(first)
+            assert [still.standing(id_) for id_ in (first, "nobody")] != [None, None]
+            assert still.list_jobs(JobQuery(lane=LANE)) == store.list_jobs(JobQuery(lane=LANE))
+            assert still.list_groups(blocked=True) == store.list_groups(blocked=True)
+            assert still.audit_log(lane=LANE) == store.audit_log(lane=LANE)
+        operate(store, Verb.RELEASE, first)
+        assert store.find([first])[first].state is S.PENDING
+
+    def test_a_job_is_shown_among_those_next_to_it(self, store: Store) -> None:
+        """Dead, claimed or waiting, three on each side, by sequence."""
+        put_lane(store)
+        dead = in_state(store, S.DEAD, group=GROUP, mode=Mode.NEXT_ON_ERROR, sequence=1)
+        job_ids = enqueue(store, *(ordered(mode=Mode.NEXT_ON_ERROR, sequence=n) for n in range(2, 10)))
+        enqueue(store, job(), ordered(group="other", sequence=1))
+        some(claim_groups(store))
+
+        around = _standing(store, job_ids[1]).around
+        assert [each.id for each in around] == [dead, *job_ids[:5]]
+        assert [each.sequence for each in around] == [1, 2, 3, 4, 5, 6]
+        assert [each.state for each in around] == [S.DEAD, S.CLAIMED, *[S.PENDING] * 4]
+        assert (around[0].error, around[0].since) == ("boom", store.find([dead])[dead].finished_at)
+        assert [each.id for each in _standing(store, job_ids[7]).around] == job_ids[4:]
+        assert [each.id for each in _standing(store, job_ids[0]).around] == [dead, *job_ids[:4]]
+        assert [each.id for each in _standing(store, dead).around] == [dead, *job_ids[:3]]
 
     def test_a_group_waits_for_a_dead_job_and_says_what_it_died_of(self, store: Store) -> None:
         """Its head does, and all behind it."""

@@ -14,10 +14,8 @@ from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.edits import Version
-from penstock.domain.filters import Order
 from penstock.domain.job import Job
 from penstock.domain.masking import without_answer
-from penstock.domain.ordering import sequence_of
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.ulid import BadUlid
@@ -30,8 +28,6 @@ from penstock.ui.times import until_of
 from penstock.ui.words import pretty
 from penstock.wire import encode, job_object, timeline_object
 
-NEIGHBOURS: Final = 6
-LOOKED_AT: Final = 50
 BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent"})
 WORDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "retry": ("Retry", "It goes at once; a job that ended goes again, with its attempts counted anew.", "go"),
@@ -94,13 +90,14 @@ def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) 
 
 
 def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
-    standing = site.look.standing(_known(job_id))
-    if standing is None:
-        raise NotFound("job", job_id)
-    job = standing.job
-    timeline = site.store.timeline(job.id)
-    versions = site.store.payload_versions(job.id) if payload and job.live.revision else []
     now = site.figures.now()["at"] or site.store.now()
+    with site.store.frozen() as still:
+        standing = still.standing(_known(job_id))
+        if standing is None:
+            raise NotFound("job", job_id)
+        job = standing.job
+        timeline = still.timeline(job.id)
+        versions = still.payload_versions(job.id) if payload and job.live.revision else []
     return {
         "screen": "jobs",
         "job": job,
@@ -112,7 +109,7 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         "versions": _diffs(versions),
         "headers": _headers(job.context.headers if job.context else None),
         "hash": _hash(job.context.payload if job.context else None),
-        "neighbours": _neighbours(site, job),
+        "neighbours": standing.around,
         "raw": pretty(encode(job_object(job, payload=payload))),
         "now": now,
     }
@@ -189,19 +186,6 @@ def _headers(text: str | None) -> list[tuple[str, str]]:
 
 def _hash(payload: str | None) -> str | None:
     return None if payload is None else sha256(payload.encode(errors="replace")).hexdigest()[:16]
-
-
-def _neighbours(site: Site, job: Job) -> list[Job]:
-    """Return some jobs of the same group that wait or are dead, the job itself among them."""
-    if job.live.grp is None:
-        return []
-    where: dict[str, Any] = {"lane": job.lane, "group": job.live.grp, "limit": LOOKED_AT}
-    ended = site.client.list(state="dead", **where).jobs
-    first = site.client.list(state="pending", order=Order.DUE, **where).jobs
-    known = {each.id: each for each in (*ended, *first, job)}
-    ordered = sorted(known.values(), key=lambda each: (sequence_of(each.live.ord), each.live.arrival))
-    at = next(index for index, each in enumerate(ordered) if each.id == job.id)
-    return ordered[max(0, at - NEIGHBOURS // 2) : at + NEIGHBOURS // 2 + 1]
 
 
 def _edit_view(site: Site, job_id: str) -> dict[str, Any]:

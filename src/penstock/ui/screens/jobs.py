@@ -17,6 +17,7 @@ from penstock.domain.filter_line import NAMES, read_filter
 from penstock.domain.filters import SCHEDULED, Order, Page
 from penstock.domain.masking import without_content
 from penstock.domain.payloads import Json
+from penstock.domain.queries import job_query
 from penstock.domain.states import JobState
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
@@ -114,7 +115,8 @@ def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
     try:
         order = _order(line, lambda: now)
-        page, problem = site.client.list(filter=line, after=after, limit=PAGE, order=order), None
+        query = job_query({"filter": line, "after": after, "limit": PAGE, "order": order}, now=lambda: now)
+        page, problem = site.store.list_jobs(query), None
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
     return {

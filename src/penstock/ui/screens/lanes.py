@@ -11,6 +11,7 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.causes import causes
+from penstock.domain.filters import JobQuery
 from penstock.domain.lanes import SETTINGS, Lane, lane
 from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
@@ -25,6 +26,7 @@ from penstock.ui.words import span
 
 TRAIL: Final = 100
 ERRORS: Final = 100
+DEAD: Final = frozenset({JobState.DEAD})
 READ, OPERATE, ADMIN = needs(Scope.READ), needs(Scope.OPERATE), needs(Scope.ADMIN)
 
 
@@ -139,9 +141,11 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
     if found is None:
         raise UnknownLane(name, near(name, site.look.lanes()))
     now = site.store.now() if figures["at"] is None else figures["at"]
-    trail = site.store.audit_log(lane=name, limit=TRAIL).entries
+    with site.store.frozen() as still:
+        trail = still.audit_log(lane=name, limit=TRAIL).entries
+        dead = still.list_jobs(JobQuery(lane=name, states=DEAD, limit=ERRORS)).jobs
+        blocked = still.list_groups(lane=name, blocked=True, limit=5).groups
     of_lane = [entry for entry in trail if entry.action.startswith("lane.")]
-    dead = site.client.list(lane=name, state=JobState.DEAD, limit=ERRORS).jobs
     mine = next((each for each in figures["lanes"] if each["lane"] == name), None)
     return {
         "screen": "lanes",
@@ -156,7 +160,7 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "retries": _curve(found),
         "errors": causes(dead),
         "errors_capped": len(dead) == ERRORS,
-        "blocked": site.store.list_groups(lane=name, blocked=True, limit=5).groups,
+        "blocked": blocked,
         "audit": shown_entries(of_lane[:8]),
         "toml": _toml(found),
     }
