@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.cli.symptoms import nodes_of
 from penstock.delivery.mediation import Mediator
 from penstock.delivery.pointers import read_pointer
 from penstock.delivery.router import Router, RouterOptions
@@ -305,6 +306,20 @@ async def test_a_message_at_work_stays_hidden(bed: Bed) -> None:
             await bed.until(lambda: fates(bed) == ["ack"])
 
     assert len(hook.requests) == 1
+
+
+async def test_nobody_takes_a_router_for_a_node_that_sends_jobs(bed: Bed) -> None:
+    """It is seen to be alive, and what explains a job does not count on it."""
+    bed.lane()
+    [job] = bed.enqueue({"payload": 1})
+    async with routing(bed) as router:
+        await bed.until(lambda: bool(bed.store.nodes()) and bed.store.nodes()[0].note is not None)
+        text = bed.client.explain(job).text
+        await router.board.refresh()
+
+    assert "no running node serves lane" in text
+    assert [symptom.level for symptom in nodes_of(bed.store)] == ["warning"]
+    assert router.board.nodes == 1
 
 
 async def test_stopping_finishes_calls_and_gives_back_the_rest(bed: Bed) -> None:

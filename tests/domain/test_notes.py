@@ -62,3 +62,9 @@ def test_a_node_that_drains_serves_nothing_and_says_what_it_has_left() -> None:
     assert (read('{"sent": 7, "failed": 2}').sent, read('{"sent": 7, "failed": 2}').failed) == (7, 2)
     assert (read('{"sent": -1, "failed": "x"}').sent, read("{}").sent, read("{}").failed) == (None, None, 0)
     assert gist('{"drains": 2}') != gist('{"drains": 0}')
+
+
+def test_a_router_has_a_number_and_sends_nothing() -> None:
+    assert not read('{"lanes": []}').sends
+    assert not read('{"lanes": []}').serves("a")
+    assert read(None).sends

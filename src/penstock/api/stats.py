@@ -187,6 +187,7 @@ def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:
         }
         for node in alive[:MOST_NODES]
         for said in [read(node.note)]
+        if said.sends
     ]
 
 

@@ -16,6 +16,7 @@ from penstock import __version__
 from penstock.cli.render import short
 from penstock.cli.sink_check import queues_there
 from penstock.config.settings import Settings
+from penstock.domain.notes import read
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.observability.dues import oldest_due
 from penstock.observability.logs import hush_drivers
@@ -96,7 +97,7 @@ def _version(package: str) -> str | None:
 def nodes_of(store: Store) -> Iterator[Symptom]:
     """Who is at work, and whether somebody leads."""
     now = store.now()
-    alive = [node for node in store.nodes() if now - node.seen_at < ALIVE]
+    alive = [node for node in store.nodes() if now - node.seen_at < ALIVE and read(node.note).sends]
     if not alive:
         start = "start one: penstock serve (or penstock dev)"
         yield Symptom("warning", "nodes", "no node has been seen for 30 s: nothing is sent", start)

@@ -20,6 +20,7 @@ import asyncio
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
@@ -32,12 +33,13 @@ from penstock.domain.bodies import DEFAULT_POOL
 from penstock.domain.outcomes import Rejected, Throttled, TryAgain
 from penstock.domain.pools import Pool
 from penstock.domain.targets import target_of
-from penstock.errors import StoreUnavailable
+from penstock.errors import NotFound, StoreUnavailable
 from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.source import Source
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground, wait_for
+from penstock.scheduler.holding import BEAT_EVERY
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
 from penstock.scheduler.service import backoff, run_service
@@ -49,6 +51,7 @@ SOURCE_EVERY: Final = timedelta(milliseconds=200)
 PAUSED: Final = timedelta(seconds=10)
 CROWDED: Final = timedelta(seconds=1)
 LOOK_S: Final = 0.1
+NOTE: Final = '{"lanes": []}'
 
 
 class Mediate(Protocol):
@@ -128,6 +131,7 @@ class Router:
             for part, tick, every in (
                 ("board", self.board.refresh, BOARD_EVERY),
                 ("breakers", self._breakers.tell, TELL_EVERY),
+                ("note", self._beat, BEAT_EVERY),
             ):
                 services.create_task(run_service(part, tick, every=every, ground=ground, stop=over))
             services.create_task(self._limits.run(over))
@@ -160,6 +164,7 @@ class Router:
             try:
                 name = self.options.name
                 self._limits.node = await self.ground.call(self.ground.store.register_node, name)
+                await self._beat()
                 await self.board.refresh()
             except StoreUnavailable as error:
                 failures += 1
@@ -168,6 +173,12 @@ class Router:
             else:
                 outages.worked("router")
                 return
+
+    async def _beat(self) -> bool:
+        """Say that it is alive, and that it sends no lane's jobs: whoever explains a job must know."""
+        with suppress(NotFound):  # our row was cleaned away while we slept
+            await self.ground.call(self.ground.store.beat, self._limits.node, NOTE)
+        return False
 
     # -- taking
     async def _consume(self, inlet: Inlet, work: asyncio.TaskGroup) -> None:

@@ -12,7 +12,7 @@ has as many jobs in hand as it takes. `calls` says since when a call for a job i
 when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
 it still has; `sent` and `failed` count jobs since the node started. A node that does not say is taken to
 serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only
-serves to explain.
+serves to explain. A router serves none: it has a number to lease limits under, and sends no lane's jobs.
 """
 
 import json
@@ -45,6 +45,11 @@ class Said:
     sent: int | None = None
     failed: int = 0
     who: str | None = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is a node that sends jobs, of whatever lanes."""
+        return bool(self.lanes)
 
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.domain.durations import parse_duration
 from penstock.domain.lanes import Lane
+from penstock.domain.notes import alive
 from penstock.domain.pools import Pool
 from penstock.domain.sense import within
 from penstock.ports.events import LaneChanged
@@ -16,7 +17,6 @@ from penstock.ports.store import Store
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.plans import Plan, plan_of
 
-ALIVE: Final = timedelta(seconds=20)
 COUNT_NODES_EVERY_S: Final = 5.0
 USUAL_POLL: Final = timedelta(seconds=1)
 LONGEST_LEASE: Final = timedelta(seconds=15)
@@ -118,5 +118,4 @@ def _look(
 
 
 def _count_nodes(store: Store) -> int:
-    now = store.now()
-    return max(1, sum(now - node.seen_at < ALIVE for node in store.nodes()))
+    return max(1, sum(said.sends for said in alive(store.nodes(), store.now())))

@@ -17,7 +17,6 @@ from penstock.ui.telling import Told, undo
 
 ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
-ROUTER: Final = "router:"
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -53,9 +52,10 @@ def _view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
     nodes = [
-        {"node": node, "said": read(node.note), "alive": now - node.seen_at < ALIVE}
+        {"node": node, "said": said, "alive": now - node.seen_at < ALIVE}
         for node in site.look.nodes()[:MOST]
-        if not node.name.startswith(ROUTER)  # it has a number to lease limits under, and no heartbeat
+        for said in [read(node.note)]
+        if said.sends
     ]
     return {
         "screen": "nodes",
