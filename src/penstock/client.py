@@ -374,9 +374,9 @@ class Client:
         return reported
 
 
-def connect(url: str, *, actor: str = "client") -> Client:
-    """Open the store behind a URL."""
-    return Client(url, actor=actor)
+def connect(url: str, *, actor: str = "client", api_key: str | None = None) -> Client:
+    """Open the store behind a URL; `api_key` is for that of a node's API."""
+    return Client(url, actor=actor, api_key=api_key)
 
 
 def looks(clock: Clock, timeout: timedelta | None) -> Iterator[float]:

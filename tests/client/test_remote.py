@@ -6,19 +6,30 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from penstock import Client, InvalidJob, Json, KeyConflict, NotFound, StoreUnavailable, UnknownLane
+from penstock import (
+    Client,
+    InvalidJob,
+    Json,
+    KeyConflict,
+    NotFound,
+    PenstockError,
+    StoreUnavailable,
+    UnknownLane,
+)
+from penstock import connect as connect_client
 from penstock.cli.main import main
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead
 from penstock.domain.states import Effect, JobState, Reason
-from penstock.errors import InvalidQuery, InvalidSetting, VersionChanged
+from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, VersionChanged
 from penstock.stores.connect import connect
 from penstock.stores.remote.store import NotRemote
 from penstock.testing.store_suite.factories import claim, settle, some
 from penstock.wire import encode, job_object
 from tests.api.node import Http, served
 from tests.client.conftest import put_lane
+from tests.security.conftest import make_key
 
 
 @pytest.fixture
@@ -173,3 +184,18 @@ def test_the_command_line_speaks_to_a_node(node: Http) -> None:
     assert "held" in penstock("jobs", "show", id_, "--url", url).stdout
     assert penstock("lanes", "list", "--url", url).exit_code == 0
     assert "write http://HOST" in penstock("lanes", "list", "--url", "nowhere").stderr
+
+
+def test_a_node_that_wants_to_know_who_asks_is_told_by_a_key(sqlite_url: str) -> None:
+    with Client(sqlite_url, actor="api") as client, served(client, login=True) as http:
+        http.node.start()
+        key = make_key(client.store, "shop", "enqueue", "read")["Authorization"].removeprefix("Bearer ")
+        with pytest.raises(PenstockError, match="key") as nobody, connect_client(http.node.url) as nameless:
+            nameless.enqueue("orders", 1)
+        with connect_client(http.node.url, api_key=key) as shop:
+            made = shop.enqueue("orders", 1, key="k")
+            assert shop.get(made.id).state is JobState.PENDING
+            with pytest.raises(Forbidden, match="operate"):
+                shop.hold(made.id, reason="x")
+
+    assert key not in str(nobody.value)
