@@ -103,7 +103,7 @@ def pause(client: Client, target: str, *, reason: str, until: str | None, as_jso
 @json_option
 @with_client
 def resume(client: Client, target: str, *, reason: str, as_json: bool) -> None:
-    """Let a paused target go on; jobs that waited go within half a minute."""
+    """Let a paused target go on; jobs that waited go within seconds."""
     name = paused_name(target)
     known = client.store.targets().get(name)
     was = known is not None and known.pause is not None

@@ -3,16 +3,21 @@
 Calls that fail in a way that may pass count against their target; enough of them in a row open its breaker,
 and its jobs stay pending until it closes. After that one call at a time is let through: the first success
 closes the breaker. A target that asks to be left alone (429, Retry-After) is left alone for that long,
-one that an operator paused until he lets it go.
+one that an operator paused until he lets it go: then the jobs that were given back meanwhile go at once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
+from penstock.domain.job import Claimed
 from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled
+from penstock.domain.settlement import NODE_ACTOR
+from penstock.domain.states import JobState, Verb
 from penstock.ports.events import TargetChanged
 from penstock.ports.flow import Target
+from penstock.ports.store import Store
 from penstock.scheduler.board import Board
 from penstock.scheduler.ground import Ground
 
@@ -20,6 +25,7 @@ TRIP_AFTER: Final = 20
 OPEN_FOR: Final = timedelta(seconds=30)
 ASLEEP_S: Final = 1.0
 NOT_LONG: Final = timedelta(seconds=1)
+MOST_KEPT: Final = 500  # of one target; where more wait, some are always about to come again
 
 
 @dataclass(slots=True)
@@ -29,6 +35,13 @@ class Tally:
     failed: int = 0
     ok: int = 0
     slow: timedelta = timedelta(0)
+
+
+class Kept(NamedTuple):
+    """A job that was given back since its target is paused: which attempt, and when it comes again."""
+
+    attempt: int
+    until: datetime
 
 
 @dataclass(slots=True)
@@ -41,6 +54,7 @@ class Breakers:
     open_for: timedelta = OPEN_FOR
     _tallies: dict[str, Tally] = field(default_factory=dict)
     _trials: set[str] = field(default_factory=set)
+    _kept: dict[str, dict[str, Kept]] = field(default_factory=dict)
 
     def wait(self, target: str | None, now: datetime) -> timedelta | None:
         """Return how long a job for this target has to wait, None = it may go."""
@@ -54,6 +68,16 @@ class Breakers:
                 return NOT_LONG
             self._trials.add(target)
         return None
+
+    def keep(self, target: str | None, claimed: Claimed, until: datetime) -> None:
+        """Remember a job that waits for its target until then, if that may be let go before."""
+        known = self.board.targets.get(target or "")
+        if target is None or known is None or known.pause is None or claimed.context is None:
+            return
+        kept = self._kept.setdefault(target, {})
+        kept[claimed.context.id] = Kept(claimed.job.attempt, until)
+        while len(kept) > MOST_KEPT:
+            del kept[next(iter(kept))]
 
     def not_tried(self, target: str | None) -> None:
         """Learn that the call which `wait` let through was not made: the next one may be."""
@@ -81,7 +105,7 @@ class Breakers:
 
     async def tell(self) -> bool | None:
         """Tell the store what is worth knowing: failures, slow-downs, their end; None = nothing."""
-        told: bool | None = None
+        told = await self._let_go()
         for target, tally in list(self._tallies.items()):
             del self._tallies[target]
             if not tally.failed and not tally.slow and target not in self.board.targets:
@@ -100,6 +124,16 @@ class Breakers:
             self._changed(target, before, known, tally.slow)
         return told
 
+    async def _let_go(self) -> bool | None:
+        """Have jobs go whose target is paused no longer."""
+        told: bool | None = None
+        for target in list(self._kept):
+            known = self.board.targets.get(target)
+            if known is None or known.pause is None:
+                await self.ground.call(_hurry, self.ground.store, target, self._kept.pop(target))
+                told = False
+        return told
+
     def _changed(self, target: str, before: Target | None, known: Target, slow: timedelta) -> None:
         known = known._replace(pause=before.pause if before else None)
         if known.troubled:
@@ -113,3 +147,15 @@ class Breakers:
             self.ground.emit(
                 TargetChanged(target=target, state=known.state, failures=known.failures, wait=wait)
             )
+
+
+def _hurry(store: Store, target: str, kept: Mapping[str, Kept]) -> None:
+    """Have jobs go now that still wait as they were told to; others were tried, held or edited meanwhile."""
+    waiting = [
+        id_
+        for id_, job in store.find(list(kept)).items()
+        if job.state is JobState.PENDING
+        and job.live.attempt == kept[id_].attempt
+        and job.live.due_at <= kept[id_].until
+    ]
+    store.operate(Verb.RETRY, waiting, actor=NODE_ACTOR, reason=f"{target} goes on")

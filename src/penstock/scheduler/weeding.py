@@ -12,6 +12,7 @@ from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
 
 POOL_PAUSE: Final = timedelta(seconds=2)
+SETTLED_WITHIN: Final = timedelta(seconds=10)
 
 
 def instead(plan: Plan, claimed: Claimed, confirmed: Confirmed) -> Outcome | None:
@@ -37,6 +38,8 @@ def kept_back(
     if pool is not None and pool.stopped(confirmed.now):
         return Returned(f'pool "{name}" is paused', POOL_PAUSE * (1 + deck.ground.rng.random() / 10))
     wait = deck.breakers.wait(target, confirmed.now)
-    if wait is not None:
-        return Returned(f"{target} is left alone", wait * (1 + deck.ground.rng.random() / 10))
-    return None
+    if wait is None:
+        return None
+    wait *= 1 + deck.ground.rng.random() / 10
+    deck.breakers.keep(target, claimed, confirmed.now + wait + SETTLED_WITHIN)
+    return Returned(f"{target} is left alone", wait)
