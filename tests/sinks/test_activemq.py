@@ -254,6 +254,7 @@ async def test_a_queue_that_is_full_is_left_alone_for_a_while(bed: Bed) -> None:
     assert {type(receipt) for receipt in receipts} == {Accepted, Throttled}
 
 
+@pytest.mark.soak
 async def test_a_node_loses_nothing_through_cuts_a_crash_and_a_full_queue(
     executor: ThreadExecutor, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ async def test_rabbitmq(executor: ThreadExecutor, rabbitmq_server: RabbitMq) -> 
     await shown("rabbitmq", executor, **{"5672": f"127.0.0.1:{rabbitmq_server.port}"})
 
 
+@pytest.mark.soak
 async def test_activemq(executor: ThreadExecutor, activemq_server: ActiveMq) -> None:
     example = Example("activemq", {"61613": str(activemq_server.port)}, executor)
     await example.run()

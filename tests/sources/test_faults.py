@@ -68,5 +68,6 @@ async def test_sqs(fifo: SqsBed) -> None:
     await survives(fifo)
 
 
+@pytest.mark.soak
 async def test_activemq(active_bed: ActiveBed) -> None:
     await survives(active_bed)
