@@ -2,8 +2,8 @@
 
 Not found: `ABSORB` that overwrites `next_at` instead of taking the earlier one. It goes wrong only when
 another session gets between the snapshot of a statement and its first lock, and a statement is the smallest
-step here. Nor is a `DROP_EMPTY` that forgets to look for jobs, which is harmless: whoever changes a job of
-such a group leaves a wake, and that makes the group again.
+step here. Nor is a `RELEASE_GROUPS` that forgets to look for jobs, which is harmless: whoever changes a job
+of such a group leaves a wake, and that makes the group again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,8 +57,8 @@ MUTANTS = [
     Mutant(
         "a holder that lost its claim still releases the groups",
         statements,
-        "RELEASE_GROUPS",
-        [("claim = %(epoch)s::bigint", "claim >= %(epoch)s::bigint")],
+        "LOCK_IF_CLOSED",
+        [("g.claim = %(epoch)s::bigint", "g.claim >= %(epoch)s::bigint")],
         scenarios.a_late_settle_meets_a_takeover,
     ),
     Mutant(
@@ -85,7 +85,7 @@ MUTANTS = [
     Mutant(
         "a group is released without its lock",
         statements,
-        "LOCK_GROUPS",
+        "LOCK_IF_CLOSED",
         [("FOR NO KEY UPDATE", "")],
         scenarios.a_group_is_paused_during_a_claim,
     ),

@@ -57,14 +57,14 @@ EXPECTED: Final = {
     "LEASE_FAIR": {READY, GROUP_TENANT, ("groups", "groups_ready_tenants"), ("groups", "ctid")},
     "GROUP_TENANTS": {GROUP_TENANT},
     "GROUP_NOBODY": {READY},
-    "RUNS": {GROUP, ("jobs", "jobs_pkey"), CONTEXT},
+    "RUNS": {GROUP, ("jobs", "ctid"), CONTEXT},
     "SETTLE": {("claims", "claims_pkey")},
     "LOCKED_CLAIM": {("claims", "claims_pkey")},
     "LAPSED": {("claims", "claims_lease")},
     "LOCK_GROUPS": {ROW},
-    "RELEASE_GROUPS": {ROW, GROUP, ("groups", "ctid")},
-    "HAND_OVER_GROUPS": {ROW, ("groups", "ctid")},
-    "DROP_EMPTY": {ROW, GROUP, ("groups", "ctid")},
+    "LOCK_IF_CLOSED": {ROW, ("claims", "claims_pkey")},
+    "RELEASE_GROUPS": {GROUP, ("groups", "ctid")},
+    "HAND_OVER_GROUPS": {("groups", "ctid")},
 }
 
 
@@ -80,11 +80,11 @@ STATEMENTS: Final = {
     "claim tenants": 4,
     "settle tenants": 1,
     "claim heads": 5,
-    "settle heads": 6,
+    "settle heads": 5,
     "claim runs, mixed": 5,
     "settle runs, mixed": 16,
     "claim heads of tenants": 9,
-    "settle heads of tenants": 6,
+    "settle heads of tenants": 5,
 }
 BUFFERS_PER_JOB: Final = 60
 GROWTH: Final = 1.2

@@ -90,8 +90,8 @@ class PostgresHotPath:
 
         def work(tx: PostgresTx) -> Cursor[Row]:
             done = tx.connection.cursor().execute(sql.SETTLE, params)
-            self.lock_groups(tx, lane, groups, claim.epoch)
-            _release(tx, _held(lane, groups, claim.epoch), only=sql.IF_CLOSED)
+            tx.cursor.execute(sql.LOCK_IF_CLOSED, _held(lane, groups, claim.epoch))
+            tx.cursor.execute(sql.RELEASE_GROUPS, {"lane": lane})
             return done
 
         return db.queued(work).rowcount > 0
@@ -103,7 +103,6 @@ class PostgresHotPath:
         if not tx.cursor.execute(sql.SETTLE, {"epoch": claim.epoch}).rowcount:
             return False
         groups = sorted({claimed.job.grp for claimed in claim.jobs if claimed.job.grp is not None})
-        self.lock_groups(tx, lane, groups, claim.epoch)
         self.release_groups(tx, lane, groups, claim.epoch)
         then(tx)
         return True
@@ -149,14 +148,18 @@ class PostgresHotPath:
     def release_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim."""
         if groups:
-            _release(tx, _held(lane, groups, epoch))
+            self.lock_groups(
+                tx, lane, groups, epoch
+            )  # once more: what was written to them since has moved them
+            tx.cursor.execute(sql.RELEASE_GROUPS, {"lane": lane})
 
     def hand_over_groups(
         self, tx: PostgresTx, lane: int, groups: Sequence[str], *, old: int, new: int
     ) -> None:
         """Give groups held by one claim to the claim it became."""
         if groups:
-            tx.cursor.execute(sql.HAND_OVER_GROUPS, {**_held(lane, groups, old), "new": new})
+            self.lock_groups(tx, lane, groups, old)
+            tx.cursor.execute(sql.HAND_OVER_GROUPS, {"new": new})
 
     def wake(self, tx: PostgresTx, lane: int, groups: Sequence[str]) -> None:
         """Append a wake for each group."""
@@ -240,12 +243,6 @@ class PostgresHotPath:
             tx, self._turns, fairness.GROUPS, lane=lane.id, ahead=ask.ahead, limit=ask.limit
         )
         return tx.cursor.execute(sql.LEASE_FAIR, _params(ask, lane) | shares).fetchall() if shares else []
-
-
-def _release(tx: PostgresTx, held: dict[str, Any], *, only: str = "") -> None:
-    """Drop those of our groups that are empty, let go the others."""
-    tx.cursor.execute(sql.DROP_EMPTY + only, held)
-    tx.cursor.execute(sql.RELEASE_GROUPS + only, held)
 
 
 def _params(ask: Ask, lane: LaneRow) -> dict[str, Any]:

@@ -167,19 +167,19 @@ LEASE_FAIR: Final = _LEASE.format(
 # A job that an operator or a report moves at the same moment is waited for and then not taken: `wanted` tells.
 RUNS: Final = f"""
     WITH f AS MATERIALIZED (
-        SELECT h.arrival
+        SELECT h.row
           FROM unnest(%(groups)s::text[], %(dead_seqs)s::int[], %(dead_arrivals)s::bigint[])
             b(grp, dead_seq, dead_arrival)
          CROSS JOIN LATERAL (
-          SELECT y.arrival FROM (
-            SELECT q.arrival, bool_and(q.state = 1 AND q.due_at <= now() + %(ahead)s::interval
+          SELECT y.row FROM (
+            SELECT q.row, bool_and(q.state = 1 AND q.due_at <= now() + %(ahead)s::interval
                 AND NOT (q.mode = 2 AND b.dead_arrival IS NOT NULL AND (b.dead_seq, b.dead_arrival)
                   < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival)))
                 OVER (ORDER BY q.ord, q.arrival) AS ok
-              FROM (SELECT j.arrival, j.ord, j.state, j.due_at, j.mode FROM penstock.jobs j
+              FROM (SELECT j.ctid AS row, j.arrival, j.ord, j.state, j.due_at, j.mode FROM penstock.jobs j
                      WHERE j.lane = %(lane)s::int AND j.grp = b.grp AND j.holds
                      ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT %(run)s::int) q) y WHERE y.ok) h),
-    d AS (DELETE FROM penstock.jobs WHERE arrival = ANY(ARRAY(SELECT arrival FROM f)) RETURNING *),
+    d AS (DELETE FROM penstock.jobs WHERE ctid = ANY(ARRAY(SELECT row FROM f)) RETURNING *),
     c AS ({_OPEN_CLAIM.format(epoch="%(epoch)s::bigint", groups="true", order="grp, ord, arrival")}),
     n AS ({_COUNT})
     {_RESULT.format(epoch="%(epoch)s::bigint", more=", (SELECT count(*) FROM f) AS wanted")}"""
@@ -213,36 +213,40 @@ LAPSED: Final = """
 # Groups are found one by one by their name. A plan made before the batch is known (PostgreSQL keeps one after five
 # runs) would otherwise read every group of the lane: LATERAL with OFFSET 0, LIMIT or a lock cannot become a join.
 _EACH_GROUP: Final = "unnest(%(groups)s::text[]) k(grp) CROSS JOIN LATERAL"
-LOCK_GROUPS: Final = f"""
-    SELECT FROM {_EACH_GROUP} (
-      SELECT FROM penstock.groups g WHERE g.lane = %(lane)s::int AND g.grp = k.grp AND g.claim = %(epoch)s::bigint
-         FOR NO KEY UPDATE) g"""
+# Locks rows in the order of their names. Where they are it leaves in a setting of the transaction: what follows in the
+# same queue of statements finds them there without looking for their names again. A locked row does not move.
+_LOCK: Final = f"""
+    SELECT set_config('penstock.held', coalesce((
+      SELECT array_agg(g.row)::text FROM {_EACH_GROUP} (
+        SELECT ctid AS row FROM penstock.groups g
+         WHERE g.lane = %(lane)s::int AND g.grp = k.grp AND g.claim = %(epoch)s::bigint FOR NO KEY UPDATE) g
+       WHERE {{which}}), '{{{{}}}}'), true)"""
+_HELD: Final = "current_setting('penstock.held')::tid[]"
+LOCK_GROUPS: Final = _LOCK.format(which="true")
+# Where a claim is settled as a whole, its groups go with its row; one that was settled in parts before still has both.
+LOCK_IF_CLOSED: Final = _LOCK.format(
+    which="NOT EXISTS (SELECT FROM penstock.claims c WHERE c.id = %(epoch)s::bigint)"
+)
 _BLOCKED: Final = """coalesce(q.state = 1 AND q.mode = 2 AND g.dead_arrival IS NOT NULL
     AND (g.dead_seq, g.dead_arrival) < (CASE WHEN q.ord < 0 THEN q.ord::bigint + 2147483648 ELSE q.ord END, q.arrival),
     false)"""
-# What a group's row says of its next head: domain/ordering.py's gate(), in SQL. Its locks were taken before.
-_OUR_GROUPS: Final = f"""g.claim = %(epoch)s::bigint AND g.ctid = ANY(ARRAY(SELECT h.row FROM {_EACH_GROUP} (
-        SELECT ctid AS row FROM penstock.groups h
-         WHERE h.lane = %(lane)s::int AND h.grp = k.grp AND h.claim = %(epoch)s::bigint{{which}} OFFSET 0) h))"""
+# What a locked group's row says of its next head: domain/ordering.py's gate(), in SQL. One in which nothing is left goes
+# at once instead of being let go first; a job committed later brings its wake, which makes the group again. Nobody
+# can have marked it for a job that this snapshot does not see: its lock was taken before.
 RELEASE_GROUPS: Final = f"""
-    UPDATE penstock.groups g SET claim = NULL, (tenant, blocked, next_at) = (
-        SELECT q.tenant, {_BLOCKED}, CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END
-          FROM (VALUES (1)) one LEFT JOIN LATERAL (
+    WITH h AS MATERIALIZED (
+        SELECT g.row, q.arrival IS NULL AND g.dead_arrival IS NULL AND NOT g.paused AS empty, q.tenant,
+               {_BLOCKED} AS blocked, CASE WHEN q.state = 1 AND NOT {_BLOCKED} THEN q.due_at END AS next_at
+          FROM unnest({_HELD}) k(row) CROSS JOIN LATERAL (
+            SELECT k.row, grp, dead_seq, dead_arrival, paused FROM penstock.groups WHERE ctid = k.row OFFSET 0) g
+          LEFT JOIN LATERAL (
             SELECT due_at, tenant, state, mode, ord, arrival FROM penstock.jobs j
              WHERE j.lane = %(lane)s::int AND j.grp = g.grp AND j.holds
-             ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) q ON true)
-     WHERE {_OUR_GROUPS.format(which="")}"""
-HAND_OVER_GROUPS: Final = (
-    f"UPDATE penstock.groups g SET claim = %(new)s::bigint WHERE {_OUR_GROUPS.format(which='')}"
-)
-# An empty group goes at once, instead of being let go first; a job committed later brings its wake, which makes the
-# group again. Its lock was taken before: nobody can have marked it for a job that this snapshot does not see.
-_EMPTY: Final = """
-           AND h.dead_arrival IS NULL AND NOT h.paused AND NOT EXISTS (
-               SELECT FROM penstock.jobs j WHERE j.lane = %(lane)s::int AND j.grp = k.grp AND j.holds)"""
-DROP_EMPTY: Final = f"DELETE FROM penstock.groups g WHERE {_OUR_GROUPS.format(which=_EMPTY)}"
-# Where a claim is settled as a whole, its groups go with its row; one that was settled in parts before still has both.
-IF_CLOSED: Final = " AND NOT EXISTS (SELECT FROM penstock.claims c WHERE c.id = %(epoch)s::bigint)"
+             ORDER BY j.lane, j.grp, j.ord, j.arrival LIMIT 1) q ON true),
+    e AS (DELETE FROM penstock.groups WHERE ctid = ANY(ARRAY(SELECT row FROM h WHERE empty)))
+    UPDATE penstock.groups g SET claim = NULL, tenant = h.tenant, blocked = h.blocked, next_at = h.next_at
+      FROM h WHERE h.row = g.ctid AND g.ctid = ANY(ARRAY(SELECT row FROM h WHERE NOT empty))"""
+HAND_OVER_GROUPS: Final = f"UPDATE penstock.groups g SET claim = %(new)s::bigint WHERE g.ctid = ANY({_HELD})"
 WAKE: Final = "INSERT INTO penstock.wakes (lane, grp) SELECT %(lane)s::int, unnest(%(groups)s::text[])"
 FOLD: Final = """
     WITH d AS (DELETE FROM penstock.count_deltas RETURNING lane, state, n),

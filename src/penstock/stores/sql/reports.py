@@ -190,7 +190,6 @@ def _take_over(tx: Tx, hot: HotPath, row: ClaimRow, *, node: int, until: datetim
     tx.execute(TAKE_OVER, new=epoch, node=node, until=until, old=row.epoch)
     groups = sorted({job.grp for job in row.jobs if job.grp is not None})
     if row.groups:
-        hot.lock_groups(tx, row.lane, groups, row.epoch)
         hot.hand_over_groups(tx, row.lane, groups, old=row.epoch, new=epoch)
     contexts = contexts_of(tx, row.jobs)
     jobs = tuple(Claimed(job._replace(epoch=epoch, node=node), contexts.get(job.arrival)) for job in row.jobs)
