@@ -1,6 +1,8 @@
 """`penstock enqueue`: one job, or a stream of lines."""
 
 import json
+import os
+import signal
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -152,6 +154,29 @@ def test_progress_is_drawn_when_asked_for(ready: Run, monkeypatch: pytest.Monkey
     assert "2 lines" in result.stderr
     assert "1 refused" in result.stderr
     assert result.stderr.index("2 lines") < result.stderr.index("1 enqueued, 0 already there")
+
+
+@pytest.mark.parametrize(
+    ("signals", "rest"), [(1, "none after it"), (2, "of the next batch it is not known")]
+)
+def test_ctrl_c_says_what_is_known(
+    ready: Run, monkeypatch: pytest.MonkeyPatch, signals: int, rest: str
+) -> None:
+    monkeypatch.setattr("penstock.cli.lines.MAX_LINES", 2)
+    real, calls = SqlStore.enqueue, []
+
+    def interrupted(store: SqlStore, jobs: list[NewJob]) -> list[Enqueued | PenstockError]:
+        answers = real(store, jobs)
+        calls.append(len(jobs))
+        for _ in range(signals if len(calls) == 2 else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+        return answers
+
+    monkeypatch.setattr(SqlStore, "enqueue", interrupted)
+    result = ready("enqueue", "hello", "-", code=130, stdin='{"payload":1}\n' * 10)
+
+    known = 4 if signals == 1 else 2
+    assert f"stopped after line {known}: every line up to there is dealt with, {rest}" in result.stderr
 
 
 def test_a_store_that_goes_away_leaves_an_exact_account(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,13 +65,17 @@ def test_ctrl_c_stops_reading_at_once() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_lets_what_is_being_written_finish_and_the_second_one_does_not(number: signal.Signals) -> None:
+def test_ctrl_c_lets_what_is_being_written_finish_and_the_second_one_does_not(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
     interrupt = Interrupt()
 
     with interrupt.watched():
         os.kill(os.getpid(), number)
-        assert interrupt.asked
+        assert (interrupt.asked, interrupt.cut) == (True, False)
         with pytest.raises(KeyboardInterrupt), interrupt.reading():
             pytest.fail("it was asked to stop before")
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
+        assert interrupt.cut
+    assert "Ctrl-C again does not wait" in capfd.readouterr().err

@@ -82,7 +82,7 @@ class Stream:
                         break
         except (KeyboardInterrupt, StoreUnavailable, OSError) as error:
             self._sum_up(began, bar)
-            self._say_how_to_go_on(known=not isinstance(error, StoreUnavailable))
+            self._say_how_to_go_on(known=not isinstance(error, StoreUnavailable) and not interrupt.cut)
             if not isinstance(error, KeyboardInterrupt):
                 raise
             raise click.exceptions.Exit(INTERRUPTED) from None

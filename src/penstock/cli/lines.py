@@ -1,11 +1,13 @@
 """Lines of a stream in batches, and Ctrl-C that never tears one apart."""
 
+import os
 import select
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from types import FrameType
 from typing import Final, NamedTuple, Protocol
@@ -103,11 +105,12 @@ class Lines:
 class Interrupt:
     """Ctrl-C stops at once while lines are read; a batch that is being written is finished first.
 
-    So what was written is known exactly. A second Ctrl-C does not wait.
+    So what was written is known exactly. A second Ctrl-C does not wait: then it is not known (`cut`).
     """
 
     def __init__(self) -> None:
         self.asked = False
+        self.cut = False
         self._reading = False
 
     @contextmanager
@@ -137,4 +140,13 @@ class Interrupt:
     def _ask(self, _signal: int, _frame: FrameType | None) -> None:
         again, self.asked = self.asked, True
         if again or self._reading:
+            self.cut = not self._reading
             raise KeyboardInterrupt
+        _tell(b"\nfinishing the batch at hand; Ctrl-C again does not wait for it\n")
+
+
+def _tell(text: bytes) -> None:
+    """Write to stderr from a signal's handler: past the buffer, which may be in use just now."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), text)
