@@ -66,7 +66,7 @@ def test_what_is_not_global_is_refused_in_every_wrapping(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     ["::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1",
-     "100::1", "5f00::1", "2002:808:808::1", "2001:0:808:808::f7f7:f7f7"],
+     "100::1", "5f00::1", "3fff::1", "2002:808:808::1", "2001:0:808:808::f7f7:f7f7"],
 )  # fmt: skip
 def test_ipv6_that_is_not_global_unicast_is_refused(address: str) -> None:
     assert refusal(address) is not None

@@ -25,6 +25,7 @@ _NEVER_GLOBAL: Final[tuple[Network, ...]] = (
     IPv4Network("192.88.99.0/24"),  # relays for 6to4
     IPv6Network("2001::/32"),  # Teredo
     IPv6Network("2002::/16"),  # 6to4
+    IPv6Network("3fff::/20"),  # for examples in documents
 )
 
 
