@@ -67,7 +67,7 @@ def jobs(path: Path) -> int:
 def test_memory_does_not_grow_with_the_number_of_lines(
     ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.cli.lines.MAX_LINES", 1_000)
+    monkeypatch.setattr("penstock.cli.lines.MAX_LINES", 500)
 
     def peak(count: int, first: int) -> int:
         stream = Stream(as_json=False, stop_on_error=False, progress=False)
@@ -80,9 +80,9 @@ def test_memory_does_not_grow_with_the_number_of_lines(
             assert stream.tally.enqueued == count
 
     with Client("sqlite:///penstock.db") as client:
-        few, many = peak(2_000, 0), peak(18_000, 2_000)
+        few, many = peak(1_000, 0), peak(7_000, 1_000)
 
-    assert jobs(tmp_path) == 20_000
+    assert jobs(tmp_path) == 8_000
     assert many < few * 1.2
     assert many < 20 * MIB
 

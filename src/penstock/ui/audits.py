@@ -34,11 +34,12 @@ def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
 def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
     """Return the fields that differ, a handful at most."""
     before, after = _fields(entry.before), _fields(entry.after)
-    if entry.action.endswith(".create"):  # what was made says only what is not as usual
+    made = entry.action in ("lane.create", "pool.create")
+    if made:  # it says only what is not as usual
         before = DEFAULTS | {"paused": False}
         after = DEFAULTS | after
     names = [name for name in after | before if before.get(name) != after.get(name) and name not in DULL]
-    if entry.action.endswith(".create"):
+    if made:
         before = {}
     return [Change(name, _text(before.get(name)), _text(after.get(name))) for name in names[:most]]
 

@@ -1,0 +1,21 @@
+"""What the dashboard tells of a change."""
+
+from penstock.domain.job import AuditEntry
+from penstock.ports.clock import SystemClock
+from penstock.ui.audits import changes
+
+
+def _told(action: str, after: str) -> list[tuple[str, str | None]]:
+    entry = AuditEntry(1, SystemClock().now(), None, None, "ann", action, None, after, None)
+    return [(change.name, change.after) for change in changes(entry)]
+
+
+def test_a_lane_that_was_made_tells_what_is_not_as_usual() -> None:
+    assert _told("lane.create", '{"rate": "5/s", "weight": 1, "paused": false}') == [("rate", "5/s")]
+
+
+def test_a_key_that_was_made_tells_what_it_says() -> None:
+    assert _told("access.create", '{"scopes": "read", "tenant": "acme"}') == [
+        ("scopes", "read"),
+        ("tenant", "acme"),
+    ]
