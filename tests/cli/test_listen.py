@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -165,8 +166,17 @@ async def test_signatures_are_checked_with_the_secrets_of_a_store(tmp_path: Path
         (["--store", "sqlite:///missing.db"], 4, "missing.db"),
         (["--store", "mysql://x"], 2, "is no store"),
         (["--host", "192.0.2.1", "--port", "1"], 1, "cannot listen on 192.0.2.1"),
-        (["--port", "0", "--log", "no/such/folder"], 1, "No such file"),
+        (["--port", "0", "--log", "no/such/folder"], 1, "No such file or directory: name another with --log"),
+        (["--secret", "hello"], 2, "whsec_ and 24 to 64 bytes"),
     ],
 )
 def test_what_it_cannot_do_it_says(run: Run, options: list[str], code: int, words: str) -> None:
     assert words in run("listen", *options, code=code).output
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        said = run("listen", "--port", port, code=1).output
+
+    assert f"port {port}: somebody else does: stop that, or choose another with --port" in said

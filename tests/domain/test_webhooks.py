@@ -84,7 +84,10 @@ def test_a_secret_may_lack_its_prefix_and_padding() -> None:
     assert secret_bytes(bare) == secret_bytes(NEW)
 
 
-@pytest.mark.parametrize("wrong", ["", "whsec_", "whsec_!!!!", "whsec_é", "whsec_A"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "whsec_", "whsec_!!!!", "whsec_é", "whsec_A", "hello", f"whsec_{'A' * 30}", f"whsec_{'A' * 88}"],
+)
 def test_what_is_no_secret_is_refused_without_repeating_it(wrong: str) -> None:
     with pytest.raises(BadSecret) as caught:
         secret_bytes(wrong)

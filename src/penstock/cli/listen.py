@@ -1,10 +1,11 @@
 """`penstock listen`: a receiver to try things with, which says what arrives and what is odd about it."""
 
 import asyncio
+import errno
 import re
 import signal
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from typing import Final
 
 import click
 
+from penstock.brokers.words import said
 from penstock.cli.errors import Refused, reported
 from penstock.cli.options import json_option
 from penstock.cli.render import print_json, printable, styled
@@ -107,10 +109,7 @@ def listen(
             tell=ignore if quiet else _print_json if as_json else _print_line,
             secrets=secrets,
         )
-        try:
-            asyncio.run(_listen(receiver, host=host, port=port, log=log, as_json=as_json))
-        except OSError as error:
-            raise Refused(f"cannot listen on {host} port {port}, or write the log: {error}") from error
+        asyncio.run(_listen(receiver, host=host, port=port, log=log, as_json=as_json))
         _print_summary(receiver.ledger.summary, as_json=as_json)
 
 
@@ -119,14 +118,33 @@ async def _listen(receiver: Receiver, *, host: str, port: int, log: Path | None,
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    with nullcontext() if log is None else RequestLog(log) as receiver.log:
-        async with serving(receiver, host=host, port=port) as url:
+    with nullcontext() if log is None else _log(log) as receiver.log:
+        async with _serving(receiver, host, port) as url:
             if as_json:
                 print_json({"listening": url})
             else:
                 checks = "checked" if receiver.secrets else "not checked: give --secret or --store"
                 click.echo(f"Listening on {url} (signatures {checks}). Ctrl-C ends it.")
             await stop.wait()
+
+
+def _log(path: Path) -> RequestLog:
+    try:
+        return RequestLog(path)
+    except OSError as error:
+        raise Refused(f"cannot write the log {path}: {error.strerror}: name another with --log") from error
+
+
+@asynccontextmanager
+async def _serving(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serving(receiver, host=host, port=port))
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            why = "somebody else does: stop that, or choose another with --port" if taken else said(error)
+            raise Refused(f"cannot listen on {host} port {port}: {why}") from error
+        yield url
 
 
 def _secrets_of(url: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Final
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 TOLERANCE: Final = timedelta(minutes=5)
+SHORTEST, LONGEST = 24, 64
 _PREFIX: Final = "whsec_"
 _VERSION: Final = "v1"
 
@@ -28,7 +29,7 @@ def secret_bytes(secret: str) -> bytes:
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if not key:
+    if not SHORTEST <= len(key) <= LONGEST:
         raise BadSecret("a webhook secret is whsec_ and 24 to 64 bytes in base64")
     return key
 

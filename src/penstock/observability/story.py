@@ -217,6 +217,8 @@ def _detail(event: Claimed | Housekept) -> str:
 
 def _news(event: Event) -> str:
     match event:
+        case NodeStarted(node=0, name=name, store=store):
+            return f"{name} serves {store}"
         case NodeStarted(node=node, name=name, store=store):
             return f"node {node} ({name}) serves {store}"
         case NodeStopped(node=node, returned=returned):
