@@ -23,21 +23,16 @@ from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead
 from penstock.domain.states import Effect, JobState, Reason
 from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, VersionChanged
-from penstock.stores.connect import connect
 from penstock.stores.remote.store import NotRemote
 from penstock.testing.store_suite.factories import claim, settle, some
 from penstock.wire import encode, job_object
 from tests.api.node import Http, served
-from tests.client.conftest import put_lane
 from tests.security.conftest import make_key
 
 
 @pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http]:
-    store = connect(f"sqlite:///{tmp_path_factory.mktemp('remote')}/penstock.db")
-    store.migrate()
-    put_lane(store)
-    with Client(store, actor="api") as client, served(client) as http:
+def node(sqlite_url: str) -> Iterator[Http]:
+    with Client(sqlite_url, actor="api") as client, served(client) as http:
         http.node.start()
         yield http
 
