@@ -206,8 +206,9 @@ class RouterApp:
 
 def endpoint_of(settings: Settings) -> str:
     """Return the processing endpoint: the one configured, else that of a node with the same settings."""
-    given = settings["router.processing_endpoint"]
-    return str(given) if given else f"http://{settings['host']}:{settings['port']}/api/dispatch/process"
+    given, host = settings["router.processing_endpoint"], str(settings["host"])
+    place = f"[{host}]" if ":" in host else host
+    return str(given) if given else f"http://{place}:{settings['port']}/api/dispatch/process"
 
 
 def run(app: RouterApp) -> None:

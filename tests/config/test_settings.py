@@ -7,6 +7,7 @@ import pytest
 from penstock.config.keys import KEYS, masked
 from penstock.config.settings import Value, load, look
 from penstock.errors import InvalidConfig
+from penstock.routing import endpoint_of
 
 EXAMPLE = """\
 store = "postgresql://user@host/db"
@@ -145,6 +146,32 @@ def test_every_mistake_is_named_at_once_with_its_line_and_a_hint(file: Path) -> 
         "penstock.toml:16: lane: there is no such key; did you mean lanes?",
         "penstock.toml:18: lanes.x: is a table: write [lanes.x] and its keys below it",
     ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["nonsense", "ftp://host/process", "http://host", "https://host:7070/", "http://u:hush@host/process",
+     "http://host:99999/process", "http:///process", "http://[x/process", "http://host/process?x=1"],
+)  # fmt: skip
+def test_an_endpoint_that_no_message_could_be_brought_to_is_refused(given: str) -> None:
+    settings = look(None, {"PENSTOCK_ROUTER__PROCESSING_ENDPOINT": given})
+
+    advice = "is no address of an endpoint: write https://HOST:PORT/api/dispatch/process"
+    assert settings.problems == [f"PENSTOCK_ROUTER__PROCESSING_ENDPOINT: {advice}"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "endpoint"),
+    [
+        ({}, "http://127.0.0.1:7070/api/dispatch/process"),
+        ({"PENSTOCK_HOST": "::1", "PENSTOCK_PORT": "80"}, "http://[::1]:80/api/dispatch/process"),
+        ({"PENSTOCK_ROUTER__PROCESSING_ENDPOINT": "https://host/p"}, "https://host/p"),
+    ],
+)
+def test_the_endpoint_of_a_router_is_that_of_a_node_with_its_settings(
+    variables: dict[str, str], endpoint: str
+) -> None:
+    assert endpoint_of(look(None, variables)) == endpoint
 
 
 def test_a_wrong_variable_is_named(file: Path) -> None:

@@ -199,6 +199,24 @@ async def test_what_leads_to_a_node_that_is_gone_is_brought_to_another(bed: Bed)
     assert [request.headers["authorization"] for request in hook.requests] == ["Bearer token1"] * 2
 
 
+@pytest.mark.parametrize(
+    "written", ["http://127.0.0.1:{port}", "http://localhost:{port}", "http://[::1]:9", "http://10.0.0.1:9"]
+)
+async def test_what_leads_to_a_node_by_an_address_that_is_refused_is_brought_to_ours(
+    bed: Bed, written: str
+) -> None:
+    """A node may go by another name than the one we know it by; the address itself is never called."""
+    async with receiver() as hook, receiver() as other:
+        port = other.url.rpartition(":")[2]
+        mediator = Mediator(f"{hook.url}/process", clock=bed.clock)
+        message = pointer(f"{written.format(port=port)}/process")
+        reply = await mediator.call(read_pointer(message.body))
+        await mediator.close()
+
+    assert type(reply.message).__name__ == "Accepted"
+    assert (len(hook.requests), len(other.requests)) == (1, 0)
+
+
 async def test_messages_of_a_group_go_one_at_a_time_in_order(bed: Bed) -> None:
     async with receiver() as hook:
         bed.store.push(QUEUE, [pointer(hook.url, n, messageGroupId=f"g{n % 3}") for n in range(30)])

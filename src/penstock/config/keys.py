@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlsplit
 
 from penstock.domain.durations import parse_duration
 from penstock.domain.names import check_name
@@ -61,7 +62,7 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "standby.lock_key": Key("text", "penstock:leader", "The name of the lease in Redis."),
         "standby.ttl": Key("duration", "30s", "How long the lease in Redis lasts unless it is renewed."),
         "standby.refresh": Key("duration", "10s", "How often it is renewed; less than `standby.ttl`."),
-        "router.processing_endpoint": Key("text", None, "Unset: this node's /api/dispatch/process."),
+        "router.processing_endpoint": Key("endpoint", None, "Unset: this node's /api/dispatch/process."),
         "router.default_pool": Key("text", "DISPATCH-POOL", "The poolCode of jobs without a pool."),
     }
 )
@@ -165,8 +166,27 @@ def _names(_: Key, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _endpoint(_: Key, value: object) -> str | None:
+    """What is no address would be in every pointer, and nobody could deliver one."""
+    if value == "":
+        return None
+    if not isinstance(value, str) or not _is_endpoint(value):
+        raise ValueError("is no address of an endpoint: write https://HOST:PORT/api/dispatch/process")
+    return value
+
+
+def _is_endpoint(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        known = url.scheme in {"http", "https"} and url.hostname is not None and url.port != 0
+    except ValueError:
+        return False
+    return known and bool(url.path.strip("/")) and not (url.username or url.query or url.fragment)
+
+
 _CHECKS: Final[Mapping[str, Callable[[Key, object], Plain]]] = {
     "text": _optional_text,
+    "endpoint": _endpoint,
     "word": _word,
     "bool": _bool,
     "port": _port,

@@ -59,8 +59,8 @@ class Mediator:
     async def call(self, pointer: Pointer) -> Reply:
         """Ask the target to process the message; the caller limits the time.
 
-        A node that is gone cannot process what it wrote, but any other node of its store can: what leads to
-        the processing endpoint of a node that is not there is brought to ours, unless ours wants none of it.
+        What leads to the processing endpoint of a node that is gone, or that we may not call by the address
+        it goes by, is brought to ours, unless ours wants none of it: any node of the store can process it.
         """
         try:
             url = target_url(pointer.target)
@@ -70,8 +70,7 @@ class Mediator:
             return await self._post(url, pointer)
         except aiohttp.ClientConnectorError as error:
             ours, reply = self._endpoint, _same(failure(url, error))
-            gone = not isinstance(reply.message, Rejected)
-            if not gone or ours is None or url == ours or url.path != ours.path:
+            if ours is None or url == ours or url.raw_path_qs != ours.raw_path_qs:
                 return reply
             try:
                 other = await self._post(ours, pointer)
