@@ -98,26 +98,26 @@ def pages(record: Record, where: Place, *, full: bool) -> None:
         name = f"{where.name}, {live / 1e6:g}M live and {ended / 1e6:g}M finished"
         record.say(f"{name}: filling")
         big = Big(record, where, url, store, name)
-        job = filled(big, Size(jobs=live, history=0), ended)
-        big.paths.extend(quote(path.format(job=job), safe="/?=&:+") for path in PAGES.values())
+        jobs = filled(big, Size(jobs=live, history=0), ended)
+        big.paths.extend(quote(path.format(**jobs), safe="/?=&:+") for path in PAGES.values())
         statements(big)
         first_bytes(big)
         beside_dispatch(big)
 
 
-def filled(big: Big, size: Size, ended: int) -> str:
-    """Fill the store; return the id of a job that waits."""
+def filled(big: Big, size: Size, ended: int) -> dict[str, str]:
+    """Fill the store; return the ids of the jobs that are looked at."""
     now, store, url = time.time_ns() // 1000, big.store, big.url
     on_postgres = isinstance(big.where, PostgresPlace)
     if on_postgres:
-        job = prepared(store, lambda lanes: fill_postgres(url, lanes, size))
+        jobs = prepared(store, lambda lanes: fill_postgres(url, lanes, size))
     else:
-        job = prepared(store, lambda lanes: fill_sqlite(Path(url), lanes, size, now))
+        jobs = prepared(store, lambda lanes: fill_sqlite(Path(url), lanes, size, now))
     if on_postgres:
         big.where.rows(url, f"{SPREAD} RETURNING 1")
     numbers = [store.lanes()[name].id for name in LANES]
     (finish_on_postgres if on_postgres else finish_on_sqlite)(url, numbers, ended, big.record.say)
-    return job
+    return jobs
 
 
 def statements(big: Big) -> None:
