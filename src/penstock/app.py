@@ -120,7 +120,7 @@ class App:
 
     async def run(self) -> None:
         """Serve until a signal says stop; raise what broke the node."""
-        login, hosts = bool(self.settings["login"]), self._hosts()
+        login, hosts = bool(self.settings["login"]), self.settings.hosts()
         check_hosts(hosts, login=login)
         sock = listen(self.host, self.port, login=login)
         store = connect(self.url, clock=self.clock.now)
@@ -179,7 +179,7 @@ class App:
             rng=Random(),  # noqa: S311 - spreads retries
             stats=stats,
             callers=callers,
-            hosts=self._hosts(),
+            hosts=self.settings.hosts(),
             pages=[*screens, *dispatch_routes(processor), *_ways_in(routing)],
             over=http_over,
         )
@@ -291,13 +291,9 @@ class App:
     ) -> None:
         port = self.settings["metrics_port"]
         if isinstance(port, int):
-            hosts = self._hosts()
+            hosts = self.settings.hosts()
             app = make_metrics_app(client, executor=threads, metrics=registry, callers=callers, hosts=hosts)
             await serve_on(app, listen(self.host, port, login=callers.login), over)
-
-    def _hosts(self) -> tuple[str, ...]:
-        hosts = self.settings["hosts"]
-        return hosts if isinstance(hosts, tuple) else ()
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -168,7 +168,6 @@ class RouterApp:
             hurry=self.hurry,
         )
         deliveries.watch(lambda: routing.router.held)
-        hosts = self.settings["hosts"]
         app = make_router_app(
             client,
             executor=executor,
@@ -180,7 +179,7 @@ class RouterApp:
             callers=Callers(
                 client.store, executor=executor, clock=self.clock, login=bool(self.settings["login"])
             ),
-            hosts=hosts if isinstance(hosts, tuple) else (),
+            hosts=self.settings.hosts(),
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

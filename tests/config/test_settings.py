@@ -174,6 +174,18 @@ def test_the_endpoint_of_a_router_is_that_of_a_node_with_its_settings(
     assert endpoint_of(look(None, variables)) == endpoint
 
 
+@pytest.mark.parametrize(
+    ("login", "names"), [("true", ("a.example", "penstock.internal")), ("false", ("a.example",))]
+)
+def test_a_process_goes_by_the_name_of_its_endpoint(login: str, names: tuple[str, ...]) -> None:
+    """Else it would refuse what every router brings; without a login only this machine comes in."""
+    endpoint = "https://penstock.internal:7070/api/dispatch/process"
+    told = {"HOSTS": "a.example", "LOGIN": login, "ROUTER__PROCESSING_ENDPOINT": endpoint}
+    settings = look(None, {f"PENSTOCK_{name}": text for name, text in told.items()})
+
+    assert settings.hosts() == names
+
+
 def test_a_wrong_variable_is_named(file: Path) -> None:
     settings = look(None, {"PENSTOCK_PORT": "eighty", "PENSTOCK_STANDBY__ENABLED": "yes"})
 

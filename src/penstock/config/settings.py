@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from penstock.config import file as files
 from penstock.config.file import ConfigFile
@@ -42,6 +43,16 @@ class Settings:
         names = sorted(self.values.keys() | other.values.keys())
         nothing = Value(None, DEFAULT)
         return [n for n in names if self.values.get(n, nothing)[0] != other.values.get(n, nothing)[0]]
+
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names the process goes by: those it was told, and that of its processing endpoint.
+
+        As with `hosts`, names are for who has a login: without one only this machine comes in.
+        """
+        told, endpoint = self["hosts"], self["router.processing_endpoint"]
+        names = told if isinstance(told, tuple) else ()
+        name = urlsplit(endpoint).hostname if self["login"] and isinstance(endpoint, str) else None
+        return names if name is None else (*names, name)
 
     def sinks(self) -> dict[str, dict[str, Plain]]:
         """Return the named connections."""
