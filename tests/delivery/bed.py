@@ -101,12 +101,11 @@ class Bed:
             for answer in self.client.enqueue_many([{"lane": "orders", **job} for job in jobs])
         ]
 
-    def dispatch(self, **job: Any) -> str:  # noqa: ANN401
+    def dispatch(self, lane: str = "orders", **job: Any) -> str:  # noqa: ANN401
         """Enqueue a job and have it be out, as if its pointer were in a queue."""
-        [job_id] = self.enqueue(job)
-        claim = self.store.claim(Ask(lane="orders", node=1)) or self.store.claim_groups(
-            Ask(lane="orders", node=1)
-        )
+        [job_id] = self.enqueue({"lane": lane, **job})
+        ask = Ask(lane=lane, node=1)
+        claim = self.store.claim(ask) or self.store.claim_groups(ask)
         assert claim is not None
         self.store.settle(claim, {claimed.job.arrival: Dispatched(ACK) for claimed in claim.jobs})
         return job_id
