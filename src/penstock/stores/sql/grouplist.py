@@ -17,6 +17,7 @@ from penstock.domain.groups import BLOCKED, MOST, Group, GroupRow, Told, group_r
 from penstock.domain.job import ON_REQUEST, Attempt, Audit, Live
 from penstock.domain.ordering import Place
 from penstock.domain.standing import OUTCOME_UNKNOWN
+from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
 from penstock.ports.insight import GroupPage
 from penstock.stores.sql.database import Row, Tx
@@ -82,9 +83,11 @@ TOLD: Final = f"""
              ORDER BY lane, grp, ord, arrival LIMIT :most) q),
            ({_ID} = :keep AND c.arrival = :arrival),
            d.finished_at, ({_ID} = d.keep AND c.arrival = d.arrival),
-           (SELECT a.at FROM ({LAST_AUDIT}) a), (SELECT t.ended_at FROM ({TRIED}) t),
-           (SELECT p.at FROM ({PAUSED_BY}) p)
+           CASE WHEN :state = {JobState.HELD.value} THEN (SELECT a.at FROM ({LAST_AUDIT}) a) END,
+           CASE WHEN :reason = '{OUTCOME_UNKNOWN}' THEN (SELECT t.ended_at FROM ({TRIED}) t) END,
+           CASE WHEN :paused THEN (SELECT p.at FROM ({PAUSED_BY}) p) END
       FROM (SELECT 1 AS one) o LEFT JOIN penstock.dead d ON d.arrival = :dead_arrival LIMIT 1"""
+_OF_FIRST: Final = ("keep", "arrival", "state", "reason")
 
 
 class Name(NamedTuple):
@@ -202,8 +205,8 @@ def _rows(tx: Tx, walk: Walk, groups: Groups) -> list[GroupRow]:
     firsts = [group.first for group in groups.values()]
     each: dict[str, list[object]] = {
         **_each(groups),
-        "keep": [None if first is None else first.keep for first in firsts],
-        "arrival": [None if first is None else first.arrival for first in firsts],
+        **{name: [first and getattr(first, name) for first in firsts] for name in _OF_FIRST},
+        "paused": [group.paused for group in groups.values()],
         "dead_arrival": [None if group.dead is None else group.dead.arrival for group in groups.values()],
     }
     told = {Name(*row[:2]): row[2:] for row in tx.fetch_each(TOLD, each, most=MOST + 1)}
@@ -218,8 +221,7 @@ def _told(tx: Tx, group: Group, row: Row) -> Told:
     ids, blocked_at = dict[int, str](), dict[int, datetime | None]()
     if group.first is not None:
         # No audit row says since when recovery holds a job: its last attempt does.
-        lost = group.first.reason == OUTCOME_UNKNOWN
-        blocked_at[group.first.arrival] = tx.time(tried_at if lost and tried_at is not None else held_at)
+        blocked_at[group.first.arrival] = tx.time(held_at if tried_at is None else tried_at)
         if first_id is not None:
             ids[group.first.arrival] = first_id
     if group.dead is not None:
