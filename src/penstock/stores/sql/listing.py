@@ -297,4 +297,4 @@ def _unsettled(arrivals: str | list[int], settled: bytes | None) -> list[int]:
 
 def _in_claims(tx: Tx, hot: HotPath, epochs: set[int], arrivals: set[int]) -> list[Live]:
     claims = hot.claim_rows(tx, sorted(epochs))
-    return [claim.shown(job) for claim in claims for job in claim.jobs if job.arrival in arrivals]
+    return [claim.shown(job) for claim in claims for job in claim.open_jobs() if job.arrival in arrivals]

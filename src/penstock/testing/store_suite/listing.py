@@ -9,7 +9,7 @@ import pytest
 from penstock.domain.filters import matches, position
 from penstock.domain.job import Job
 from penstock.domain.ordering import Mode
-from penstock.domain.outcomes import Dead, Failed, Succeeded
+from penstock.domain.outcomes import Dead, Failed, Returned, Succeeded
 from penstock.domain.states import JobState, Reason, Verb
 from penstock.errors import InvalidQuery
 from penstock.ports.store import JobQuery, Order, Span, Store
@@ -105,6 +105,16 @@ class ListingTests:
 
         assert listed(store, lane=LANE) == job_ids[::-1]
         assert listed(store) == job_ids[::-1]
+
+    def test_a_job_that_is_claimed_again_is_listed_once(self, store: Store) -> None:
+        """Its first claim stays until its mates are settled too."""
+        put_lane(store)
+        back, mate = enqueue(store, job(), job())
+        first = some(claim(store))
+        store.settle(first, by_id(first, {back: Returned("no token")}))
+        some(claim(store))
+
+        assert listed(store) == listed(store, states=frozenset({S.CLAIMED})) == [mate, back]
 
     def test_pages_neither_overlap_nor_leave_anything_out(self, store: Store) -> None:
         """Live, claimed, dead and finished jobs are merged; every page but the last is full."""
