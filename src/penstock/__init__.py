@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.async_client import AsyncClient
     from penstock.client import Client, connect
+    from penstock.domain.filters import Span
     from penstock.domain.job import Enqueued, Job, NewJob
     from penstock.domain.ordering import Mode
     from penstock.domain.payloads import Json
@@ -47,6 +48,7 @@ __all__ = [
     "NotFound",
     "PenstockError",
     "SchemaMismatch",
+    "Span",
     "StoreUnavailable",
     "UnknownLane",
     "connect",
@@ -61,6 +63,7 @@ _HOMES = {
     "Mode": "domain.ordering",
     "Json": "domain.payloads",
     "JobState": "domain.states",
+    "Span": "domain.filters",
 }
 
 

@@ -54,9 +54,10 @@ class AsyncClient:
         clock: Clock | None = None,
         executor: Executor | None = None,
         notify: bool = True,
+        api_key: str | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._open = partial(Client, store, actor=actor, clock=self._clock, notify=notify)
+        self._open = partial(Client, store, actor=actor, clock=self._clock, notify=notify, api_key=api_key)
         self._client: Client | None = None
         self._opening = asyncio.Lock()
         self._executor: Executor

@@ -180,8 +180,8 @@ class Client:
 
         The newest comes first, of those that ended the one that ended last.
         `filter` is a line of the filter language: `client.list(filter="lane:pay state:dead error:timeout")`.
-        Beside it: lane, state (one or several), group, tenant, key, created, run, finished (a Span each).
-        `after` is the `next` of the page before; `payloads=True` fetches payloads too.
+        Beside it: lane, state (one or several), group, tenant, key, created, run, finished (a `Span`
+        of penstock each). `after` is the `next` of the page before; `payloads=True` fetches payloads too.
         """
         return self.store.list_jobs(job_query(filters, now=self.store.now))
 

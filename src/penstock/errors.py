@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import Final
 
 RIGHTS: Final = "docs/howto/grant-rights.md lists what to grant"
+NOWHERE: Final = "this is no place to go on from: "
 
 
 class PenstockError(Exception):
@@ -166,7 +167,7 @@ class InvalidCursor(PenstockError):
     """A list cannot go on from there."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"this is no place to go on from: {problem}")
+        super().__init__(f"{NOWHERE}{problem}")
         self.problem = problem
 
 

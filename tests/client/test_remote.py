@@ -7,10 +7,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock import (
+    AsyncClient,
     Client,
+    InvalidCursor,
     InvalidJob,
     Json,
     KeyConflict,
+    LaneFull,
     NotFound,
     PenstockError,
     StoreUnavailable,
@@ -22,7 +25,7 @@ from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead
 from penstock.domain.states import Effect, JobState, Reason
-from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, VersionChanged
+from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, StoreClosed, VersionChanged
 from penstock.stores.remote.store import NotRemote
 from penstock.testing.store_suite.factories import claim, settle, some
 from penstock.wire import encode, job_object
@@ -152,8 +155,42 @@ def test_refusals_are_the_same_errors(node: Http, remote: Client) -> None:
     assert (nowhere.lane, nowhere.near) == ("ordres", ("orders",))
     with pytest.raises(NotFound):
         remote.get("01K9Z3Y8V6J3T5R2Q1P0N9M8K7")
+    for there in (remote, node.node.client):
+        with pytest.raises(InvalidCursor, match=r"^this is no place to go on from: it is damaged"):
+            there.list(after="x")
     with pytest.raises(NotRemote, match="needs the database itself"):
         remote.store.register_node("x")
+
+
+def test_a_full_lane_may_be_tried_again_from_afar_too(node: Http, remote: Client) -> None:
+    node.node.client.store.put_lane(lane("small", max_depth=1), actor="me")
+    remote.enqueue("small")
+    with pytest.raises(LaneFull) as caught:
+        remote.enqueue("small")
+    assert (caught.value.retryable, caught.value.lane, caught.value.max_depth) == (True, "small", 1)
+
+
+def test_counts_are_of_every_state(node: Http, remote: Client) -> None:
+    ids = [remote.enqueue("orders").id for _ in range(3)]
+    remote.cancel(ids[0], reason="no")
+    remote.skip(ids[1], reason="no")
+    assert remote.counts() == node.node.client.counts()
+    assert remote.counts()["orders", JobState.CANCELLED] == 1
+
+
+def test_a_client_that_is_closed_asks_nobody(node: Http) -> None:
+    client = Client(node.node.url)
+    client.close()
+    with pytest.raises(StoreClosed, match="open it again"):
+        client.enqueue("orders")
+
+
+async def test_asyncio_code_shows_its_key_too(sqlite_url: str) -> None:
+    with Client(sqlite_url, actor="api") as client, served(client, login=True) as http:
+        http.node.start()
+        key = make_key(client.store, "shop", "enqueue", "read")["Authorization"].removeprefix("Bearer ")
+        async with AsyncClient(http.node.url, api_key=key) as shop:
+            assert (await shop.list()).jobs == []
 
 
 @pytest.mark.parametrize("url", ["http://", "http://user:secret@host", "http://host?x=1"])

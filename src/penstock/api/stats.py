@@ -30,7 +30,7 @@ LAST: Final = 8
 MOST_LANES: Final = 200
 DUE_CAP: Final = 20
 DUE_LANES: Final = 20
-STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead", "succeeded")
+STATES: Final = tuple(state.label for state in JobState)
 ALIVE: Final = timedelta(seconds=30)
 MOST_NODES: Final = 50
 NOTHING: Final[Mapping[str, Any]] = {

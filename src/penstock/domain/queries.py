@@ -12,7 +12,7 @@ from penstock.domain.names import near
 from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
 
-_SPAN: Final = (Span, "a Span: give Span(since=..., until=...)")
+_SPAN: Final = (Span, "a Span: give penstock.Span(since=..., until=...)")
 _KINDS: Final[Mapping[str, tuple[type | UnionType, str]]] = {
     **dict.fromkeys(("filter", "lane", "group", "tenant", "key", "after"), (str, "text")),
     "state": (JobState | str | Iterable, "a state, or several: give 'dead', or ['dead', 'held']"),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from penstock.errors import (
+    NOWHERE,
     Forbidden,
     InUse,
     InvalidCursor,
@@ -17,8 +18,10 @@ from penstock.errors import (
     InvalidQuery,
     InvalidSetting,
     KeyConflict,
+    LaneFull,
     NotFound,
     PenstockError,
+    StoreClosed,
     StoreUnavailable,
     UnknownLane,
     VersionChanged,
@@ -29,6 +32,7 @@ PATIENCE_S: Final = 30.0
 LONGEST_ANSWER: Final = 256 * 1024 * 1024
 _NOBODY: Final = re.compile(r'no (\w+) "(.*)"', re.DOTALL)
 _QUOTED: Final = re.compile(r'"(.*?)"', re.DOTALL)
+_FULL: Final = re.compile(r'lane: "(.*?)" is full: it holds max_depth = ([0-9]+) jobs')
 ABROAD: Final = (OSError, HTTPException, ssl.SSLError)
 
 
@@ -60,6 +64,7 @@ class Api:
         )
         self._key = key
         self._own = threading.local()
+        self._closed = threading.Event()
 
     def get(self, path: str, **params: object) -> dict[str, Any]:
         """Return the object at an address, or raise what its problem means."""
@@ -73,12 +78,15 @@ class Api:
         return self._done(method, path, encode(body).encode(errors="surrogatepass"), headers or {})
 
     def close(self) -> None:
-        """Close the connection of this thread."""
+        """Close the connection of this thread, and open no other."""
+        self._closed.set()
         connection = getattr(self._own, "connection", None)
         if connection is not None:
             connection.close()
 
     def _done(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
+        if self._closed.is_set():
+            raise StoreClosed(f"{method} {self.url}")
         for again in (True, False):
             connection = getattr(self._own, "connection", None)
             fresh = connection is None
@@ -132,12 +140,12 @@ def error_of(status: int, problem: Mapping[str, Any]) -> PenstockError:
     name = quoted[1] if quoted else ""
     made: Mapping[str, Callable[[], PenstockError]] = {
         "invalid-job": lambda: InvalidJob(field, words),
-        "lane-full": lambda: InvalidJob("lane", words),
+        "lane-full": lambda: lane_full(detail) or InvalidJob("lane", words),
         "bad-json": lambda: InvalidJob("object", words),
         "unknown-lane": lambda: UnknownLane(name, list(problem.get("near", []))),
         "key-conflict": lambda: KeyConflict(str(problem.get("key")), str(problem.get("job"))),
         "invalid-query": lambda: InvalidQuery(field, words),
-        "invalid-cursor": lambda: InvalidCursor(words),
+        "invalid-cursor": lambda: InvalidCursor(words.removeprefix(NOWHERE)),
         "invalid-setting": lambda: InvalidSetting(field, words),
         "version-changed": lambda: VersionChanged("lane", name, int(problem.get("version", 0))),
         "in-use": lambda: InUse("", name, words),
@@ -149,6 +157,12 @@ def error_of(status: int, problem: Mapping[str, Any]) -> PenstockError:
     if kind == "not-found" and gone:
         return NotFound(gone[1], gone[2])
     return made.get(kind, lambda: Refused(status, problem))()
+
+
+def lane_full(said: str) -> LaneFull | None:
+    """Return the error that these words are of, if they say that a lane is full: it may be tried again."""
+    found = _FULL.match(said)
+    return LaneFull(found[1], int(found[2])) if found else None
 
 
 def _spelled(value: object) -> str:

@@ -32,7 +32,7 @@ from penstock.stores.remote.decoding import (
     time_of,
     timeline_of,
 )
-from penstock.stores.remote.http import Api, Refused
+from penstock.stores.remote.http import Api, Refused, lane_full
 from penstock.stores.remote.settings import SettingsPart
 from penstock.wire import Raw, encode
 
@@ -285,7 +285,7 @@ def _enqueued(result: dict[str, Any]) -> Enqueued | PenstockError:
         return KeyConflict(taken[1], taken[2])
     if field == "lane" and (nowhere := _NOWHERE.fullmatch(said)):
         return UnknownLane(nowhere[1], nowhere[2].split(", ") if nowhere[2] else ())
-    return InvalidJob(field, said.removeprefix(f"{field}: "))
+    return lane_full(said) or InvalidJob(field, said.removeprefix(f"{field}: "))
 
 
 def _said(send: int, outcome: Outcome) -> dict[str, Any]:
