@@ -135,12 +135,15 @@ def _verbs(job: Job) -> list[tuple[str, str, str, str, bool]]:
 def _events(events: Sequence[Mapping[str, Any]], *, hidden: bool) -> list[dict[str, Any]]:
     """Return the timeline with the time between one thing and the next."""
     shown: list[dict[str, Any]] = []
-    before = None
+    before = said = None
     for event in events:
         at = event["at"]
         more = {k: v for k, v in event.items() if k not in ("at", "event", "error", "reason", "actor")}
         word = str(event["event"])
         error = without_answer(event.get("error")) if hidden else event.get("error")
+        if word == "dead" and error == said:  # the attempt that it died of has told it
+            error = None
+        said = error
         tone = "bad" if word in BAD else "good" if word == "succeeded" else ""
         tone = tone or ("wait" if event.get("actor") else "")
         shown.append(
