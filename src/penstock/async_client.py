@@ -5,7 +5,7 @@ caller's own asyncio connection and the pauses of `wait`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
 from datetime import timedelta
 from functools import partial, wraps
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from penstock import integrations
 from penstock.client import BATCH, Answer, Answers, Client, looks
-from penstock.domain.arguments import check_batch, check_timeout
+from penstock.domain.arguments import check_batch, check_several, check_timeout
 from penstock.domain.intake import Fields, Given
 from penstock.domain.job import Enqueued, Job
 from penstock.domain.states import TERMINAL
@@ -108,18 +108,24 @@ class AsyncClient:
 
     async def enqueue_many(self, jobs: Iterable[Given], *, connection: object = None) -> Answers:
         """Write many jobs, as `Client.enqueue_many`; `connection` as for `enqueue`."""
+        check_several(jobs)
         if connection is None:
             return await self._run(Client.enqueue_many, [*jobs])
         admitted = await self._run(Client.admitted, [*jobs])
         home = await self._run(lambda client: client.home)
         return await integrations.enqueue_async(connection, admitted, home=home)
 
-    def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> AsyncIterator[Answer]:
+    def enqueue_stream(
+        self, jobs: Iterable[Given] | AsyncIterable[Given], *, batch: int = BATCH
+    ) -> AsyncIterator[Answer]:
         """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""
-        return self._stream(iter(jobs), check_batch(batch))
+        check_several(jobs)
+        return self._stream(jobs, check_batch(batch))
 
-    async def _stream(self, source: Iterator[Given], batch: int) -> AsyncIterator[Answer]:
-        while part := [*islice(source, batch)]:
+    async def _stream(
+        self, jobs: Iterable[Given] | AsyncIterable[Given], batch: int
+    ) -> AsyncIterator[Answer]:
+        async for part in _parts(jobs, batch):
             for answer in await self.enqueue_many(part):
                 yield answer
 
@@ -160,3 +166,19 @@ class AsyncClient:
     stop = awaited(Client.stop)
     operation = awaited(Client.operation)
     operations = awaited(Client.operations)
+
+
+async def _parts(jobs: Iterable[Given] | AsyncIterable[Given], size: int) -> AsyncIterator[list[Given]]:
+    if not isinstance(jobs, AsyncIterable):
+        source = iter(jobs)
+        while part := [*islice(source, size)]:
+            yield part
+        return
+    part = []
+    async for job in jobs:
+        part.append(job)
+        if len(part) == size:
+            yield part
+            part = []
+    if part:
+        yield part

@@ -126,6 +126,7 @@ class Client:
         A refused one leaves the others unhurt. With `connection` they are written in the caller's own
         transaction, all or none: the first one that is refused is raised.
         """
+        arguments.check_several(jobs)
         if connection is not None:
             return integrations.enqueue(connection, self.admitted(jobs), home=self.home)
         answers, source = Answers(), iter(jobs)
@@ -135,6 +136,7 @@ class Client:
 
     def enqueue_stream(self, jobs: Iterable[Given], *, batch: int = BATCH) -> Iterator[Answer]:
         """Write jobs as they come, a batch at a time, and yield the answers; memory stays flat."""
+        arguments.check_several(jobs)
         return self._stream(iter(jobs), arguments.check_batch(batch))
 
     def _stream(self, source: Iterator[Given], batch: int) -> Iterator[Answer]:

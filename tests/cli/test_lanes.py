@@ -69,6 +69,15 @@ def test_set_changes_what_is_named_and_leaves_the_rest(ready: Run, read: RunJson
     assert lane["settings"]["batch_size"] == 7
 
 
+def test_set_reads_values_as_a_file_has_them(ready: Run, read: RunJson) -> None:
+    curve = 'retry={ first = "1s", factor = 2, max = "1m", attempts = 3 }'
+    lane = read("lanes", "set", "hello", curve, 'retry_on="404,5xx"', "queue='a'")
+
+    assert lane["settings"]["retry"] == {"first": "1s", "factor": 2, "max": "1m", "attempts": 3}
+    assert (lane["settings"]["retry_on"], lane["settings"]["queue"]) == ("404,5xx", "a")
+    assert read("lanes", "set", "hello", 'retry=["0s", "1m"]')["settings"]["retry"] == ["0s", "1m"]
+
+
 def test_set_makes_a_lane_only_when_told_to(ready: Run) -> None:
     refused = ready("lanes", "set", "helo", "rate=5/s", code=3)
     assert 'no lane "helo"; did you mean hello?' in refused.stderr
@@ -90,6 +99,8 @@ def test_set_makes_a_lane_only_when_told_to(ready: Run) -> None:
         ("jitter=4", 2, "jitter: '4' is not a duration"),
         ("mode=fifo", 2, "mode: 'fifo' is none of immediate, next_on_error, block_on_error"),
         ("retry=0s,soon", 2, "retry: "),
+        ("retry={first=", 2, "is not JSON, write"),
+        ('batch_size="7"', 2, "batch_size: write a whole number"),
         ("retention=3d", 2, "retention: '3d' is none of 1d, 7d, 30d, 90d, 1y"),
     ],
 )

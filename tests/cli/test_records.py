@@ -58,6 +58,15 @@ def test_audit_says_who_did_what_and_why(ready: Run, read: RunJson, ended: list[
     assert "batch_size: 500 → 7" in ready("audit").stdout
 
 
+def test_audit_names_the_pool(ready: Run) -> None:
+    ready("pools", "set", "web", "rate=5/s", "--create")
+    ready("pools", "pause", "web", "--reason", "full")
+    paused, made = ready("audit", "--action", "pool").stdout.splitlines()
+
+    assert "\tweb: paused: false → true" in paused
+    assert "\tweb\t" in made
+
+
 def test_audit_of_somebody_or_something(ready: Run, read: RunJson, ended: list[str]) -> None:
     assert {entry["actor"] for entry in read("audit", "--actor", "penstock dev")["entries"]} == {
         "penstock dev"

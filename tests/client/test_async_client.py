@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -67,6 +67,18 @@ async def test_many(url: str) -> None:
         stream = client.enqueue_stream(({"lane": LANE} for _ in range(7)), batch=3)
         assert [isinstance(answer, PenstockError) async for answer in stream] == [False] * 7
         assert sum((await client.counts()).values()) == 9
+
+
+async def test_a_stream_comes_from_asyncio_code_too(url: str) -> None:
+    async def arriving() -> AsyncIterator[dict[str, object]]:
+        for n in range(7):
+            yield {"lane": LANE, "payload": n}
+
+    async with AsyncClient(url) as client:
+        answers = [answer async for answer in client.enqueue_stream(arriving(), batch=3)]
+        assert [isinstance(answer, Enqueued) for answer in answers] == [True] * 7
+        with pytest.raises(InvalidJob, match="give a list of jobs"):
+            await client.enqueue_many({"lane": LANE})  # type: ignore[arg-type]
 
 
 async def test_waiting_ends_when_the_time_is_up(url: str) -> None:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -145,6 +146,14 @@ def test_many_get_one_answer_each_and_the_refused_hurt_nobody(client: Client) ->
     assert isinstance(answers[2], Enqueued)
     assert answers[4] == Enqueued(answers[2].id, duplicate=True)
     assert sum(client.counts().values()) == 2
+
+
+@pytest.mark.parametrize("one", [{"lane": LANE, "payload": 1}, NewJob(lane=LANE), "orders"])
+def test_one_job_where_many_are_wanted_is_refused(client: Client, one: Any) -> None:  # noqa: ANN401 - wrong
+    for way in (client.enqueue_many, client.enqueue_stream):
+        with pytest.raises(InvalidJob, match=r"^jobs: is one .*: give a list of jobs, or use enqueue"):
+            way(one)
+    assert client.counts() == {}
 
 
 def test_nothing_but_refused_ones_writes_nothing(client: Client) -> None:

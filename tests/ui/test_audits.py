@@ -2,7 +2,7 @@
 
 from penstock.domain.job import AuditEntry
 from penstock.ports.clock import SystemClock
-from penstock.ui.audits import changes
+from penstock.ui.audits import changes, shown
 
 
 def _told(action: str, after: str) -> list[tuple[str, str | None]]:
@@ -19,3 +19,12 @@ def test_a_key_that_was_made_tells_what_it_says() -> None:
         ("scopes", "read"),
         ("tenant", "acme"),
     ]
+
+
+def test_a_pool_is_named() -> None:
+    at = SystemClock().now()
+    paused = AuditEntry(1, at, None, None, "ann", "pool.update", '{"name": "web"}', '{"name": "web"}', None)
+    gone = AuditEntry(2, at, None, None, "ann", "pool.delete", '{"name": "web"}', None, None)
+    of_lane = AuditEntry(3, at, "pay", None, "ann", "lane.create", None, '{"name": "pay"}', None)
+
+    assert [entry["named"] for entry in shown([paused, gone, of_lane])] == ["web", "web", None]

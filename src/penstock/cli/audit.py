@@ -60,7 +60,7 @@ def audit(
             entry.action,
             entry.lane,
             entry.job,
-            _change(entry.before, entry.after),
+            _change(entry),
             entry.reason,
         )
         for entry in shown
@@ -74,15 +74,16 @@ def _wanted(entry: AuditEntry, actor: str | None, action: str | None) -> bool:
     return (actor is None or actor in entry.actor) and (action is None or entry.action.startswith(action))
 
 
-def _change(before: str | None, after: str | None) -> str | None:
-    """Return what changed in few words: members that differ, else both texts."""
-    if before is None and _members(after):
-        return None  # it was made: all of it is new
-    was, now = _members(before), _members(after)
+def _change(entry: AuditEntry) -> str | None:
+    """Return what changed in few words: members that differ, else both texts; a pool is named first."""
+    was, now = _members(entry.before), _members(entry.after)
     if was is None or now is None:
-        return " → ".join(text for text in (before, after) if text) or None
-    names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
-    return ", ".join(f"{name}: {cell(was.get(name))} → {cell(now.get(name))}" for name in names) or None
+        return " → ".join(text for text in (entry.before, entry.after) if text) or None
+    named = (now or was).get("name") if entry.lane is None else None
+    made = entry.before is None and bool(now)  # all of it is new: no need to say so
+    names = [] if made else [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    changes = ", ".join(f"{name}: {cell(was.get(name))} → {cell(now.get(name))}" for name in names)
+    return ": ".join(cell(text) for text in (named, changes) if text) or None
 
 
 def _members(text: str | None) -> dict[str, object] | None:

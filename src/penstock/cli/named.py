@@ -1,7 +1,9 @@
 """What lanes and pools have in common: settings by name, a pause, and a trail of who changed what."""
 
 import json
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
@@ -33,6 +35,7 @@ from penstock.wire import lane_object, pool_object
 
 AUDIT_PAGE: Final = 500
 AUDIT_PAGES: Final = 20
+_WRITTEN: Final = ('"', "'", "[", "{")  # how a value begins that has to be read as TOML
 Named = TypeVar("Named", Lane, Pool)
 
 
@@ -165,9 +168,21 @@ def _pair(kind: Kind[Named], text: str) -> tuple[str, object]:
     setting = kind.settings[name]
     if not value:
         return name, setting.default
-    if setting.kind == "retry" and not value.startswith(("[", "{")):
-        return name, check_setting(name, setting, value.split(","))
-    return name, check_setting(name, setting, from_text(setting.kind, value))
+    return name, check_setting(name, setting, _value(setting, value))
+
+
+def _value(setting: Setting, text: str) -> object:
+    """Return what a value says: as in a file, without quotes or with them."""
+    if text.startswith(_WRITTEN):
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {text}")["value"]
+    return _bare(setting, text)
+
+
+def _bare(setting: Setting, text: str) -> object:
+    if setting.kind == "retry" and not text.startswith(("[", "{")):
+        return text.split(",")
+    return from_text(setting.kind, text)
 
 
 def pause(

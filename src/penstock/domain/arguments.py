@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.intake import check_text
+from penstock.domain.job import NewJob
 from penstock.domain.names import BadName, check_label, near
 from penstock.domain.payloads import SURROGATE
 from penstock.domain.states import Verb
@@ -49,6 +50,13 @@ def check_actor(name: object) -> str:
         return check_text(name)
     except (ValueError, TypeError) as error:
         raise InvalidSetting("actor", str(error)) from None
+
+
+def check_several(jobs: object) -> None:
+    """Raise InvalidJob for one job where several are wanted: its fields would be taken for jobs."""
+    if isinstance(jobs, Mapping | NewJob | str | bytes):
+        kind = type(jobs).__name__
+        raise InvalidJob("jobs", f"is one {kind}: give a list of jobs, or use enqueue() for one")
 
 
 def check_batch(size: object) -> int:

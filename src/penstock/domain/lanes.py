@@ -4,7 +4,6 @@ Durations are kept as users write them (`5s`, `15m`): in TOML, in the API and in
 `UPDATE penstock.lanes SET jitter = '4s'` must work. `SETTINGS` is the one list: tables, checks, docs follow.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -352,7 +351,8 @@ def _misfire(_: Setting, value: object) -> str:
 
 
 def _retry(_: Setting, value: object) -> str:
-    return RetrySchedule.parse(json.loads(value) if isinstance(value, str) else value).to_text()
+    schedule = RetrySchedule.from_text(value) if isinstance(value, str) else RetrySchedule.parse(value)
+    return schedule.to_text()
 
 
 _CHECKS: Final[Mapping[str, Callable[[Setting, object], str | int | bool]]] = {

@@ -27,8 +27,13 @@ class Change(NamedTuple):
 
 
 def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
-    """Return entries with their changes taken apart."""
-    return [{**entry._asdict(), "changes": changes(entry)} for entry in entries]
+    """Return entries with their changes taken apart, and the name of what is neither a lane nor a job."""
+    return [{**entry._asdict(), "changes": changes(entry), "named": _named(entry)} for entry in entries]
+
+
+def _named(entry: AuditEntry) -> str | None:
+    name = (_fields(entry.after) or _fields(entry.before)).get("name")
+    return str(name) if name and entry.lane is None else None
 
 
 def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
