@@ -59,8 +59,8 @@ class UnknownLane(PenstockError):
     """There is no lane of that name."""
 
     def __init__(self, lane: str, near: Sequence[str] = ()) -> None:
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        super().__init__(f'unknown lane "{lane}"{hint}')
+        hint = f"did you mean {', '.join(near)}?" if near else "penstock lanes list shows those there are"
+        super().__init__(f'unknown lane "{lane}"; {hint}')
         self.lane = lane
         self.near = tuple(near)
 

@@ -105,7 +105,11 @@ def test_each_line_is_a_job_and_a_bad_one_does_not_stop_the_others(ready: Run, r
             "error": 'object: is no object: write {"payload": …} and other fields of a job',
             "field": "object",
         },
-        {"line": 5, "error": 'unknown lane "nowhere"', "field": "lane"},
+        {
+            "line": 5,
+            "error": 'unknown lane "nowhere"; penstock lanes list shows those there are',
+            "field": "lane",
+        },
         {"line": 6, "error": "grup: there is no such field; did you mean group?", "field": "grup"},
     ]
     assert "2 enqueued, 0 already there, 4 refused" in result.stderr

@@ -98,7 +98,8 @@ def reported() -> Iterator[None]:
     except (InvalidConfig, InvalidCursor, InvalidJob, InvalidQuery, InvalidSetting) as error:
         raise Misconfigured(str(error)) from error
     except UnknownLane as error:
-        raise Missing(f"{error}\nTo see what there is: penstock lanes list") from error
+        more = "\nTo see what there is: penstock lanes list" if error.near else ""
+        raise Missing(f"{error}{more}") from error
     except NotFound as error:
         raise Missing(str(error)) from error
     except PenstockError as error:

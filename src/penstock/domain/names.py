@@ -76,7 +76,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     sentence = f'unknown {kind} "{name}"'
     matches = near(name, known)
     if not matches:
-        return sentence
+        listed = kind in ("lane", "pool")
+        return f"{sentence}; penstock {kind}s list shows those there are" if listed else sentence
     return f"{sentence}; did you mean {', '.join(matches)}?"
 
 

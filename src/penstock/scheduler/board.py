@@ -10,6 +10,7 @@ from penstock.domain.lanes import Lane
 from penstock.domain.notes import alive
 from penstock.domain.pools import Pool
 from penstock.domain.sense import within
+from penstock.errors import StoreUnavailable
 from penstock.ports.events import LaneChanged
 from penstock.ports.flow import Pause, Target
 from penstock.ports.sink import Sink
@@ -24,7 +25,10 @@ LONGEST_LEASE: Final = timedelta(seconds=15)
 
 @dataclass(slots=True)
 class Board:
-    """The settings as of the last look; `drain`: this node was told to claim nothing more."""
+    """The settings as of the last look; `drain`: this node was told to claim nothing more.
+
+    After a look that failed it is `blind`: nobody knows what was changed meanwhile.
+    """
 
     ground: Ground
     served: tuple[str, ...] = ("*",)
@@ -35,6 +39,7 @@ class Board:
     pause: Pause | None = None
     node: int = 0
     drain: Pause | None = None
+    blind: bool = False
     nodes: int = 1
     poll: timedelta = timedelta(seconds=1)
     shortest_lease: timedelta = timedelta(seconds=15)
@@ -46,8 +51,12 @@ class Board:
     async def refresh(self) -> bool:
         """Look at everything; a service's tick, so it says that there is no more to do."""
         ground, store = self.ground, self.ground.store
-        lanes, pools, targets, pause, drain = await ground.call(_look, store, self.node)
-        before, stopped_before = self.lanes, self._stopped_pools()
+        try:
+            lanes, pools, targets, pause, drain = await ground.call(_look, store, self.node)
+        except StoreUnavailable:
+            self.blind = True
+            raise
+        before, stopped_before, self.blind = self.lanes, self._stopped_pools(), False
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
         self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
         self._said_stopped.clear()
@@ -61,7 +70,7 @@ class Board:
         return False
 
     def _stopped_pools(self) -> object:
-        return self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]
+        return self.blind, self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]
 
     def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
         """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""

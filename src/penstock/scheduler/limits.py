@@ -191,7 +191,7 @@ class Limits:
             if limit.rate is not None:
                 room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - waiting)
             if limit.max_in_flight is not None:
-                free = share.slots - share.busy if now < share.until else 0
+                free = share.free_slots if now < share.until else 0
                 room = min(room, free - waiting)
                 if free - waiting < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)

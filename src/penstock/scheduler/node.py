@@ -81,6 +81,7 @@ class Node:
     _cycles: dict[str, LaneCycle] = field(default_factory=dict)
     _said: object = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _recovers: bool = False
 
     def __post_init__(self) -> None:
         ground, board = self.ground, Board(self.ground, self.options.lanes, changed=self._changed)
@@ -226,8 +227,8 @@ class Node:
 
     # -- running
     def _may_dispatch(self) -> bool:
-        """Say whether this node claims: not while it drains; on standby while it holds the lease for that."""
-        if self.deck.board.drain is not None:
+        """Say whether this node claims: not while it drains or is blind; on standby if it has the lease."""
+        if self.deck.board.drain is not None or self.deck.board.blind:
             return False
         return not self.options.standby or (self.standby or self.leader).leads()
 
@@ -253,7 +254,11 @@ class Node:
             self._cycles[lane].poke(self.deck.time.now(self.ground.monotonic()))
 
     async def _recover(self) -> bool | None:
-        return await self._as_leader(Recovery(self.deck).tick)
+        self._recovers = True
+        try:
+            return await self._as_leader(Recovery(self.deck).tick)
+        finally:
+            self._recovers = False
 
     async def _expire(self) -> bool | None:
         return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).expire)
@@ -276,12 +281,15 @@ class Node:
 
     # -- stopping
     async def _insist(self) -> None:
-        """Wait for what is being sent as long as the grace period lasts, then no longer."""
+        """Wait for what is being sent or asked as long as the grace period lasts, then no longer."""
         until = self.ground.monotonic() + self.options.grace.total_seconds()
-        while not self._over.is_set() and not self.hurry.is_set() and self.ground.monotonic() < until:
+        while self._at_work() and not self.hurry.is_set() and self.ground.monotonic() < until:
             await wait_for(self.hurry, LOOK_S)
-        if not self._over.is_set():
+        if self._at_work():
             self._tell_lanes(self.deck.hurry)
+
+    def _at_work(self) -> bool:
+        return self._recovers or not self._over.is_set()
 
     def _tell_lanes(self, phase: asyncio.Event) -> None:
         phase.set()

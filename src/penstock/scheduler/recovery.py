@@ -183,17 +183,26 @@ class Recovery:
                 return None
 
     async def _probe(self, plan: Plan | None, jobs: Sequence[Claimed]) -> Sequence[Probed]:
-        """Ask the sink; one that cannot be asked or does not answer knows nothing."""
+        """Ask the sink; one that cannot be asked or does not answer in time knows nothing."""
         unknown = [Probed(UNKNOWN)] * len(jobs)
         sink = await self.deck.outlets.get(plan.sink) if plan is not None else None
         if sink is None or plan is None or any(claimed.context is None for claimed in jobs):
             return unknown
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT.total_seconds()):
+            async with (
+                asyncio.timeout(PROBE_TIMEOUT.total_seconds()) as patience,
+                asyncio.TaskGroup() as tasks,
+            ):
+                hurry = tasks.create_task(self._end_in_a_hurry(patience))
                 found = await sink.probe([plan.envelope(claimed) for claimed in jobs])
+                hurry.cancel()
         except Exception:  # noqa: BLE001 - whatever it is, we know nothing
             return unknown
         return found if len(found) == len(jobs) else unknown
+
+    async def _end_in_a_hurry(self, patience: asyncio.Timeout) -> None:
+        await self.deck.hurry.wait()
+        patience.reschedule(asyncio.get_running_loop().time())
 
     async def _plan(self, lane: str) -> Plan | None:
         known = self.deck.board.lanes.get(lane) or (

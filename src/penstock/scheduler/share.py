@@ -118,8 +118,13 @@ class Share:
         tokens = self.tokens if self.limit.rate is not None else UNLIMITED
         if self.turn_over(now):
             return 0
-        slots = self.slots - self.busy if self.limit.max_in_flight is not None else UNLIMITED
-        return max(0, min(tokens, slots))
+        return max(0, min(tokens, self.free_slots))
+
+    @property
+    def free_slots(self) -> int:
+        """Return how many slots are free; of a limit that was lowered more may be held than it allows."""
+        most = self.limit.max_in_flight
+        return UNLIMITED if most is None else min(self.slots, most) - self.busy
 
     def wanted(self) -> int:
         """Return how many jobs wait for this limit."""

@@ -94,8 +94,9 @@ class Conduct:
     claimed_at: dict[int, float] = field(default_factory=dict)
     taken_over: set[int] = field(default_factory=set)
     _began: dict[tuple[str, str, int], float] = field(default_factory=dict)
-    _left: dict[str, Left] = field(default_factory=dict)
+    _left: dict[str, list[Left]] = field(default_factory=dict)
     _drained: dict[int, float] = field(default_factory=dict)
+    _begun: dict[int, float] = field(default_factory=dict)
     _asked_at: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,6 +119,7 @@ class Conduct:
                 self.claimed_at[call.result.epoch] = call.at
             case "takeover":
                 self._check_abandoned(call)
+                self._note_beginnings(call)
                 self.claimed_at |= {claim.epoch: call.at for claim in call.result}
                 self.taken_over |= {claim.epoch for claim in call.result}
             case _:
@@ -259,11 +261,13 @@ class Conduct:
             and not self._clock_set_within(timedelta(seconds=5))
         ):
             raise StoppedSent(f"sent to {target}, which is paused", stop=shut, now=now, envelope=envelope)
-        left = self._left.get(target or "")
-        if left is None or left.since > known_since or sender.well_since > known_since - 1:
+        if sender.well_since > known_since - 1 or self._clock_set_within(timedelta(seconds=5)):
             return
-        if clock < left.until and not self._clock_set_within(timedelta(seconds=5)):
-            raise StoppedSent(f"sent to {target}, which is left alone", left=left, now=now, envelope=envelope)
+        for left in self._left.get(target or "", ()):
+            if left.since <= known_since and clock < left.until:
+                raise StoppedSent(
+                    f"sent to {target}, which is left alone", left=left, now=now, envelope=envelope
+                )
 
     def _drain(self, node: int, at: float, *, draining: bool) -> None:
         if draining:
@@ -284,9 +288,9 @@ class Conduct:
         if not ends:
             self._left.pop(target.name, None)
             return
-        before = self._left.get(target.name)
-        since = before.since if before is not None and before.until >= self.clocks.store() else at
-        self._left[target.name] = Left(since, max(ends))
+        # What prolongs it is not known to all at once: until then what they knew of holds.
+        before = [left for left in self._left.get(target.name, ()) if left.until >= self.clocks.store()]
+        self._left[target.name] = [*before, Left(at, max(ends))]
 
     def _check_abandoned(self, call: Call) -> None:
         """A node that is well renews what it holds: nothing is taken over from it."""
@@ -300,13 +304,24 @@ class Conduct:
             if in_time and max(well_since, self.clocks.set_at()) < claimed_at:
                 raise change.broken(Wedged, f"a claim of {self.nodes[before.node]}, which is well, ran out")
 
+    def _note_beginnings(self, call: Call) -> None:
+        for change in call.changes.values():
+            old = change.before.job.epoch if change.before is not None else None
+            new = change.after.job.epoch if change.after is not None else None
+            if old is not None and new is not None:
+                self._begun[new] = self._begun.get(old, self.claimed_at.get(old, -inf))
+
     def _check_asked_first(self, call: Call) -> None:
-        """What the sink had taken before a claim was taken over is not `not started`."""
+        """What the sink took of a claim before it was taken over is not `not started`.
+
+        What it took before the claim is another matter: an operator may have released that.
+        """
         epoch = call.args[0].epoch
+        begun, taken_over = self._begun.get(epoch, -inf), self.claimed_at[epoch]
         for arrival, change in call.changes.items():
             for row in change.attempts:
                 taken = self.taken_at(self.model.facts[arrival].id, row.send)
-                if row.outcome == "not_started" and taken is not None and taken < self.claimed_at[epoch]:
+                if row.outcome == "not_started" and taken is not None and begun <= taken < taken_over:
                     raise change.broken(IllegalPath, f"send {row.send} had begun: nobody asked the sink")
 
     def _check_term(self, call: Call) -> None:

@@ -65,7 +65,11 @@ SENDING: Final = (
         "a node that was told to drain claims on",
         "closures",
         OFTEN,
-        Edit(_NODE, "if self.deck.board.drain is not None:", "if self.deck.board.drain is False:"),
+        Edit(
+            _NODE,
+            "if self.deck.board.drain is not None or self.deck.board.blind:",
+            "if self.deck.board.blind:",
+        ),
     ),
     _bug(
         "work that must not repeat is not marked",
