@@ -13,6 +13,7 @@ from penstock.cli.symptoms import nodes_of
 from penstock.delivery.mediation import Mediator
 from penstock.delivery.pointers import read_pointer
 from penstock.delivery.router import Router, RouterOptions
+from penstock.domain.notes import read
 from penstock.domain.pools import pool
 from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.executor import ThreadExecutor
@@ -338,6 +339,21 @@ async def test_nobody_takes_a_router_for_a_node_that_sends_jobs(bed: Bed) -> Non
     assert "no running node serves lane" in text
     assert [symptom.level for symptom in nodes_of(bed.store)] == ["warning"]
     assert router.board.nodes == 1
+
+
+async def test_a_router_that_drains_calls_for_nothing_until_it_goes_on(bed: Bed) -> None:
+    async with receiver() as hook, routing(bed) as router:
+        await bed.until(lambda: router.board.node != 0)
+        node = router.board.node
+        bed.store.drain_node(node, draining=True, actor="ann", reason="the machine is replaced")
+        await bed.until(lambda: router.board.drain is not None)
+        bed.store.push(QUEUE, [pointer(hook.url)])
+        await bed.until(lambda: read(bed.store.nodes()[0].note).drains == 0)
+        assert not hook.requests
+        bed.store.drain_node(node, draining=False, actor="ann", reason="it stays")
+        await bed.until(lambda: "ack" in fates(bed))
+
+    assert len(hook.requests) == 1
 
 
 async def test_stopping_finishes_calls_and_gives_back_the_rest(bed: Bed) -> None:

@@ -13,10 +13,12 @@
 
 Stopping has two phases, as for a node. `stop` asks: nothing more is received, what has not begun goes back,
 calls are waited for. After the grace period, or when asked again, `hurry` insists: calls are given up and
-their messages go back; whoever receives them next is told by the target what has become of them.
+their messages go back; whoever receives them next is told by the target what has become of them. A router
+that drains receives nothing more either, and goes on when it is told to.
 """
 
 import asyncio
+import json
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -51,7 +53,6 @@ SOURCE_EVERY: Final = timedelta(milliseconds=200)
 PAUSED: Final = timedelta(seconds=10)
 CROWDED: Final = timedelta(seconds=1)
 LOOK_S: Final = 0.1
-NOTE: Final = '{"lanes": []}'
 
 
 class Mediate(Protocol):
@@ -164,6 +165,7 @@ class Router:
             try:
                 name = self.options.name
                 self._limits.node = await self.ground.call(self.ground.store.register_node, name)
+                self.board.node = self._limits.node
                 await self._beat()
                 await self.board.refresh()
             except StoreUnavailable as error:
@@ -176,8 +178,10 @@ class Router:
 
     async def _beat(self) -> bool:
         """Say that it is alive, and that it sends no lane's jobs: whoever explains a job must know."""
+        drains = {} if self.board.drain is None else {"drains": self.held}
         with suppress(NotFound):  # our row was cleaned away while we slept
-            await self.ground.call(self.ground.store.beat, self._limits.node, NOTE)
+            note = json.dumps({"lanes": [], **drains})
+            await self.ground.call(self.ground.store.beat, self._limits.node, note)
         return False
 
     # -- taking
@@ -185,6 +189,9 @@ class Router:
         """Receive until told to stop; a source that fails is asked again, longer after each time."""
         failures = 0
         while not self.stop.is_set():
+            if self.board.drain is not None:
+                await wait_for(self.stop, BOARD_EVERY.total_seconds())
+                continue
             try:
                 taken = await inlet.receive()
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others go on
@@ -246,6 +253,8 @@ class Router:
             return Verdict("nack", f"{error!r}\n{traceback.format_exc()}", delay)
 
     async def _verdict(self, held: Held, pointer: Pointer) -> Verdict:
+        if self.board.drain is not None:
+            return Verdict("nack", "the router drains", ZERO)
         if held.message.receives > self.options.max_receives:
             return Verdict("buried", f"received {held.message.receives} times")
         pool = self.board.pools.get(pointer.pool) or self.board.pools.get(self.options.default_pool)
