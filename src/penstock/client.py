@@ -146,7 +146,9 @@ class Client:
     def admitted(self, jobs: Iterable[Given]) -> Jobs:
         """Check jobs that go all or none and give each its id; raise what is wrong with the first bad one."""
         admitted, refused = self._admission.admit(jobs)
-        for error in refused.values():
+        for index, error in refused.items():
+            if index or admitted or len(refused) > 1:
+                error.add_note(f"it is jobs[{index}] of those given")
             raise error
         with traced(admitted) as carried:
             return [job if job.id else job._replace(id=self._ids()) for job in carried]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,7 +27,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run() -> Run:
     """Return `run("jobs", "list", code=0)`: the result of a command that must end with that exit code."""
 
-    def run(*arguments: str, code: int = 0, stdin: str | bytes | None = None) -> Result:
+    def run(*arguments: str, code: int = 0, stdin: str | bytes | IO[bytes] | None = None) -> Result:
         result = CliRunner().invoke(main, arguments, input=stdin)
         assert result.exit_code == code, (result.output, result.exception)
         return result

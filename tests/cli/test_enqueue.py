@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -77,15 +78,29 @@ def test_without_a_store_it_says_how_to_make_one(run: Run) -> None:
     assert "there is no database penstock.db yet: run penstock migrate" in missing.stderr
 
 
+def test_a_file_without_the_dash_is_not_read_and_it_says_so(
+    ready: Run, read: RunJson, tmp_path: Path
+) -> None:
+    lines = tmp_path / "jobs.ndjson"
+    lines.write_text('{"payload": 1}\n')
+    with lines.open("rb") as stdin:
+        said = ready("enqueue", "hello", stdin=stdin).stderr
+        assert "the job has no payload; to enqueue what stdin holds, a job per line, write -" in said
+    assert ready("enqueue", "hello", "null").stderr == ""
+
+
 def test_waiting_ends_with_the_job(ready: Run, read: RunJson) -> None:
     waited = ready("enqueue", "hello", "1", "--key", "a", "--wait", "--timeout", "1ms", code=1)
     assert "still pending" in waited.stderr
+    assert "no node is running that would send it; start one: penstock serve" in waited.stderr
 
     store = connect(STORE)
     store.operate(Verb.SKIP, [waited.stdout.strip()], actor="me", reason="test")
     store.close()
 
-    assert "skipped" in ready("enqueue", "hello", "1", "--key", "a", "--wait", code=1).stderr
+    ended = ready("enqueue", "hello", "1", "--key", "a", "--wait", code=1).stderr
+    assert "skipped" in ended
+    assert "no node" not in ended
     assert read("enqueue", "hello", "1", "--key", "a", "--wait", code=1)["state"] == "skipped"
 
 

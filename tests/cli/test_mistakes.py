@@ -29,7 +29,7 @@ WRONG = [
     (["lanes", "set", "hello", 'retry={"frist":"1s"}'], "a curve has no frist"),
     (
         ["lanes", "set", "hello", "pool=nope"],
-        'unknown pool "nope"; to make it: penstock pools set nope --create',
+        'unknown pool "nope"; penstock pools list shows those there are; to make it: penstock pools set nope',
     ),
     (["lanes", "set", "hello", "sink=http", "target=ftp://example.com/x"], "is no URL to call"),
     (["lanes", "pause", "hello", "--reason", "r", "--until", "2020-01-01T00:00:00Z"], "is past already"),

@@ -108,6 +108,7 @@ def test_an_unknown_lane_is_answered_with_near_ones(client: Client, name: str, n
         client.enqueue(name)
 
     assert caught.value.near == near
+    assert ("did you mean" if near else "penstock lanes list shows those there are") in str(caught.value)
     assert client.counts() == {}
 
 

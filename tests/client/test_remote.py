@@ -153,6 +153,9 @@ def test_refusals_are_the_same_errors(node: Http, remote: Client) -> None:
     assert taken.key == "k"
     assert isinstance(nowhere, UnknownLane)
     assert (nowhere.lane, nowhere.near) == ("ordres", ("orders",))
+    [far] = remote.store.enqueue([NewJob("zzz")])
+    assert isinstance(far, UnknownLane)
+    assert far.lane == "zzz"
     with pytest.raises(NotFound):
         remote.get("01K9Z3Y8V6J3T5R2Q1P0N9M8K7")
     for there in (remote, node.node.client):

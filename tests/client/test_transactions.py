@@ -186,8 +186,9 @@ def test_many_go_together_or_not_at_all(place: Place, others: Client) -> None:
     jobs[7] |= {"key": "k"}
     jobs[13] |= {"key": "k", "payload": 7, "run_at": NOON}
     with place.open(place.url) as caller:
-        with pytest.raises(InvalidJob, match="payload"):
+        with pytest.raises(InvalidJob, match="payload") as caught:
             caller.enqueue_many([*jobs, {"lane": LANE, "payload": {1}}])
+        assert caught.value.__notes__ == ["it is jobs[501] of those given"]
         answers = caller.enqueue_many(jobs)
         assert caller.enqueue_many([]) == []
         caller.commit()

@@ -116,4 +116,6 @@ def test_near_names_are_known_names(name: str, known: list[str]) -> None:
 def test_an_unknown_name_is_explained() -> None:
     """The sentence names the near matches, if there are any."""
     assert unknown("lane", "ordes", ["orders", "web"]) == 'unknown lane "ordes"; did you mean orders?'
-    assert unknown("pool", "x", ["orders", "web"]) == 'unknown pool "x"'
+    assert unknown("pool", "x", ["orders", "web"]) == (
+        'unknown pool "x"; penstock pools list shows those there are'
+    )

@@ -1,10 +1,12 @@
 """`penstock enqueue`: one job from the command line, or a stream of them from stdin."""
 
 import math
+import os
+import stat
 import sys
 import threading
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -18,6 +20,7 @@ from penstock.cli.times import HELP, METAVAR, time_option
 from penstock.client import Client
 from penstock.domain.durations import parse_duration
 from penstock.domain.job import Enqueued, Job
+from penstock.domain.notes import alive
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import BadPayload, Json, checked
 from penstock.domain.states import TERMINAL, JobState
@@ -128,6 +131,10 @@ def enqueue(  # noqa: PLR0917 - click passes by name
         return
     answer = client.enqueue(**given, payload=None if payload is None else Json(payload))
     _tell(client, given, now)
+    if payload is None and _unread(sys.stdin):
+        note(
+            "note: the job has no payload; to enqueue what stdin holds, a job per line, write -", fg="yellow"
+        )
     with printing(f"the job is in: {answer.id}"):
         if wait:
             _wait(client, answer.id, timeout, as_json=as_json)
@@ -143,6 +150,15 @@ def _tell(client: Client, given: dict[str, Any], now: datetime) -> None:
         )
     if given.get("start_by", now) < now:
         note("note: --start-by is past already: the job expires instead of going", fg="yellow")
+
+
+def _unread(stdin: TextIO | None) -> bool:
+    """Return whether somebody redirected stdin: `penstock enqueue LANE < FILE` forgot the dash."""
+    try:
+        mode = 0 if stdin is None else os.fstat(stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode)
 
 
 def _print(answer: Enqueued, *, as_json: bool) -> None:
@@ -174,6 +190,8 @@ def _count_down(client: Client, id_: str, timeout: timedelta | None) -> None:
     """Tell a person who watches how long it is until the job is due; it may be cancelled meanwhile."""
     job, now = client.get(id_), client.store.now()
     left = (job.live.due_at - now).total_seconds()
+    if job.state not in TERMINAL and not alive(client.store.nodes(), now):
+        note("note: no node is running that would send it; start one: penstock serve", fg="yellow")
     if not sys.stderr.isatty() or (timeout is not None and timeout.total_seconds() < left):
         return
     pause = threading.Event()

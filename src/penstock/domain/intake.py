@@ -256,7 +256,9 @@ def check_text(value: object) -> str:
 
 
 def _version(value: object) -> str:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else check_text(value)
+    if isinstance(value, bool | float):
+        raise TypeError("write a text or a whole number")
+    return str(value) if isinstance(value, int) else check_text(value)
 
 
 def _headers(value: object) -> str:

@@ -39,7 +39,7 @@ from penstock.wire import Raw, encode
 MOST_JOBS: Final = 1_000
 MOST_BYTES: Final = 6 * 1024 * 1024
 _TAKEN: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
-_NOWHERE: Final = re.compile(r'unknown lane "(.*?)"(?:; did you mean (.*)\?)?', re.DOTALL)
+_NOWHERE: Final = re.compile(r'unknown lane "(.*?)"(?:; did you mean (.*)\?|; penstock .*)?', re.DOTALL)
 
 
 class NotRemote(PenstockError):
