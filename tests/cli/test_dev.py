@@ -111,6 +111,22 @@ def test_it_dispatches_and_serves_its_page_until_it_is_told_to_stop(tmp_path: Pa
     assert out.strip().endswith("stopped")
 
 
+def test_who_waited_is_shown_the_page_of_the_node_that_knows_the_job(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/p.db"
+    with running("--store", url) as (_, address), running("--store", f"{url}2") as (_, other):
+        monkeypatch.setenv("PENSTOCK_STORE", url)
+        monkeypatch.setenv("PENSTOCK_PORT", address.rpartition(":")[2])
+        ours = run("enqueue", "hello", "--wait", "--timeout", "15s")
+        monkeypatch.setenv("PENSTOCK_PORT", other.rpartition(":")[2])
+        theirs = run("enqueue", "hello", "--wait", "--timeout", "15s")
+
+    assert f", or {address}/jobs/{ours.stdout.strip()}" in ours.stderr
+    assert "penstock jobs timeline" in theirs.stderr
+    assert "http://" not in theirs.stderr
+
+
 def test_the_demonstration_flows_within_seconds(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/p.db"
     with running("--demo", "--store", url) as (process, _), Client(url) as client:

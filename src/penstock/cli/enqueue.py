@@ -210,4 +210,5 @@ def _ended(job: Job) -> str:
     sent, due = job.live.sent_at or job.live.claimed_at, job.live.due_at
     late = f", sent {max(0, (sent - due) // timedelta(milliseconds=1))} ms after it was due" if sent else ""
     told = ": ".join([f"{job.state.label}{late}", *why])
-    return f"{told}\nSee: penstock jobs timeline {job.id}, or {page_of(job.id)}"
+    page = page_of(job.id)
+    return f"{told}\nSee: penstock jobs timeline {job.id}{f', or {page}' if page else ''}"

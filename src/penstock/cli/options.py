@@ -135,14 +135,20 @@ def opened(url: str) -> Iterator[Client]:
         yield client
 
 
-def page_of(job: str) -> str:
-    """Return where the dashboard shows a job, if a node runs as it is configured here."""
+def page_of(job: str) -> str | None:
+    """Return where the dashboard shows a job, if a node runs as it is configured here and knows the job."""
+    from penstock.cli.ask import NodeUnreachable, ask  # noqa: PLC0415 - only who waited pays for it
+
     given = click.get_current_context().params
     base = given.get("api")
     if base is None:
         settings = load(given.get("config"), os.environ)
         host = str(settings["host"])
         base = f"http://{'127.0.0.1' if host in EVERYWHERE else host}:{settings['port']}"
+        try:  # another node may be there, of another store: the port is only where ours would be
+            ask(base, f"/api/jobs/{job}")
+        except NodeUnreachable:
+            return None
     return f"{base}/jobs/{job}"
 
 
