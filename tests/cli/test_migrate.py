@@ -75,7 +75,7 @@ def test_a_store_that_cannot_be_reached_is_told_from_one_that_is_refused() -> No
     result = run("--store", "sqlite:///no/such/folder/penstock.db")
 
     assert result.exit_code == 4
-    assert "unable to open database file" in result.output
+    assert "unable to open database file: see that its folder is there" in result.output
 
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ class TestWithoutRoomForTheAnswer:
         assert len(read("jobs", "list")["jobs"]) == 2
         assert done.returncode == 5
         assert "stopped after line 2" in done.stderr
+        assert "lines up to 2 are dealt with, but stdout does not take the answer" in done.stderr
         assert "Traceback" not in done.stderr
 
     def test_a_list_is_no_traceback(self, ready: Run) -> None:

@@ -1,6 +1,8 @@
-"""A SQLite file that is moved, deleted or replaced while it is open: nothing is taken that would be lost."""
+"""A SQLite file that is moved, deleted, replaced or locked while it is open: nothing is lost."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from shutil import copyfile
@@ -10,7 +12,9 @@ import pytest
 from penstock.client import Client
 from penstock.domain.lanes import lane
 from penstock.errors import StoreUnavailable
+from penstock.ports.clock import SystemClock
 from penstock.stores.connect import connect
+from penstock.stores.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -69,3 +73,11 @@ def test_whoever_waits_for_news_makes_no_file(client: Client, file: Path) -> Non
     with pytest.raises(StoreUnavailable):
         wakeups.wait(timedelta(0))
     assert not file.exists()
+
+
+def test_a_file_that_others_keep_locked_says_what_to_do(client: Client, file: Path) -> None:
+    impatient = SqliteStore(file, clock=SystemClock().now, busy_timeout=0.05)
+    with closing(impatient), closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match=r"is locked: .* end that transaction, or try again"):
+            impatient.put_lane(lane("more"), actor="test")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from penstock.cli import INTERRUPTED
+from penstock.cli.errors import UNPRINTED, Unprinted
 from penstock.cli.lines import MAX_LINE_BYTES, Interrupt, Line, Lines, Source
 from penstock.cli.options import note
 from penstock.cli.order import advice, lost
@@ -83,6 +84,8 @@ class Stream:
         except (KeyboardInterrupt, StoreUnavailable, OSError) as error:
             self._sum_up(began, bar)
             self._say_how_to_go_on(known=not isinstance(error, StoreUnavailable) and not interrupt.cut)
+            if isinstance(error, OSError) and error.errno in UNPRINTED:
+                raise Unprinted(error, f"lines up to {self.tally.line} are dealt with") from error
             if not isinstance(error, KeyboardInterrupt):
                 raise
             raise click.exceptions.Exit(INTERRUPTED) from None

@@ -333,7 +333,14 @@ PRAGMAS: Final = (
     "temp_store=MEMORY",
     "recursive_triggers=OFF",
 )
-_TRANSIENT: Final = ("locked", "busy", "unable to open", "disk I/O", "readonly", "full")
+_TRANSIENT: Final = {
+    "locked": ": somebody has been writing to it for long; end that transaction, or try again",
+    "busy": "",
+    "unable to open": ": see that its folder is there and that you may write in it",
+    "disk I/O": "",
+    "readonly": ": see that you may write to the file and in its folder",
+    "full": ": make room",
+}  # words of errors that pass by themselves, and what to do about them
 
 
 @contextmanager
@@ -343,8 +350,9 @@ def translated(operation: str, file: str = "") -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if any(word in str(error) for word in _TRANSIENT):
-            raise StoreUnavailable(f"{operation}{where and f' to{where}'} ({error})") from error
+        for word, fix in _TRANSIENT.items():
+            if word in str(error):
+                raise StoreUnavailable(f"{operation}{where and f' to{where}'} ({error}{fix})") from error
         raise
     except sqlite3.DatabaseError as error:
         # Of its own class when the file is damaged or none of SQLite's: waiting will not help.
