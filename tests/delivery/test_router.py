@@ -336,7 +336,7 @@ async def test_nobody_takes_a_router_for_a_node_that_sends_jobs(bed: Bed) -> Non
         text = bed.client.explain(job).text
         await router.board.refresh()
 
-    assert "no running node serves lane" in text
+    assert text == 'no running node serves lane "orders": start penstock serve'
     assert [symptom.level for symptom in nodes_of(bed.store)] == ["warning"]
     assert router.board.nodes == 1
 

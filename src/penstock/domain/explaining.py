@@ -315,7 +315,8 @@ def _served(facts: Facts) -> Explanation | None:
     if facts.serving:
         return None
     drained = [said.who for said in facts.nodes if said.drains is not None and said.names(name) and said.who]
-    lanes = f" --lanes {name}" if facts.nodes and not drained else ""
+    others = any(said.sends for said in facts.nodes)
+    lanes = f" --lanes {name}" if others and not drained else ""
     why_not = f" ({', '.join(drained)} was told to drain)" if drained else ""
     back = ", or let it go on: penstock nodes resume" if drained else ""
     text = f'no running node serves lane "{name}"{why_not}: start penstock serve{lanes}{back}'
