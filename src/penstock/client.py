@@ -373,7 +373,8 @@ class Client:
         job = self.get(id)
         word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
         means = meaning(word, job=job.live, lane=self.lane(job.lane), random=self._random.random())
-        [reported] = self.store.report([Report(id=job.id, send=check_send(send), outcome=means)])
+        told = Report(id=job.id, send=check_send(send), outcome=means, word=word)
+        [reported] = self.store.report([told])
         if reported.applied and not isinstance(means, Running):
             self._wake([job.lane])
         return reported

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner, Result
@@ -138,6 +139,23 @@ def test_a_report_reaches_the_job(node: Http, remote: Client) -> None:
     some(claim(node.node.client.store))
     assert remote.report(id_, 1, "succeeded", result={"ok": True}).applied
     assert remote.wait(id_).state is JobState.SUCCEEDED
+
+
+def test_a_report_means_the_same_from_afar(node: Http, remote: Client) -> None:
+    near = node.node.client
+    near.store.put_lane(lane("orders", run_timeout="2h", retry=["0s"]), actor="me")
+    ids = [remote.enqueue("orders").id for _ in range(3)]
+    some(claim(near.store))
+
+    assert remote.report(ids[0], 1, "started").applied
+    running = near.get(ids[0]).live
+    assert running.deadline is not None
+    assert running.started_at is not None
+    assert running.deadline - running.started_at == timedelta(hours=2)
+    assert remote.report(ids[1], 1, "failed", error="boom").applied  # the last try there is
+    assert (near.get(ids[1]).live.reason, near.get(ids[1]).error) == (Reason.EXHAUSTED, "boom")
+    assert remote.report(ids[2], 1, "deferred", error="busy", after=timedelta(minutes=5)).applied
+    assert near.get(ids[2]).state is JobState.PENDING
 
 
 def test_refusals_are_the_same_errors(node: Http, remote: Client) -> None:

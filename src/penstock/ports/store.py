@@ -23,6 +23,7 @@ from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
+from penstock.domain.reports import Word
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
 from penstock.ports.access import Access
@@ -79,11 +80,12 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """An executor's word on one send of a job."""
+    """What an executor says of one send of a job: what it means, and `word` for word if it goes to a node."""
 
     id: str
     send: int
     outcome: Outcome
+    word: Word | None = None
 
 
 class Reported(NamedTuple):

@@ -14,7 +14,7 @@ from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import AuditPage, Enqueued, Job, NewJob
 from penstock.domain.operations import NewOperation, Operation, OperationPage
-from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Running, Succeeded
+from penstock.domain.outcomes import Succeeded
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import InvalidJob, KeyConflict, NotFound, PenstockError, UnknownLane
@@ -91,8 +91,7 @@ class RemoteStore(SettingsPart):
     def report(self, reports: Sequence[Report]) -> list[Reported]:
         """Tell what became of sends."""
         return [
-            Reported(**self.api.send("POST", f"/api/jobs/{one.id}/outcome", _said(one.send, one.outcome)))
-            for one in reports
+            Reported(**self.api.send("POST", f"/api/jobs/{one.id}/outcome", _said(one))) for one in reports
         ]
 
     def operate(
@@ -288,21 +287,20 @@ def _enqueued(result: dict[str, Any]) -> Enqueued | PenstockError:
     return lane_full(said) or InvalidJob(field, said.removeprefix(f"{field}: "))
 
 
-def _said(send: int, outcome: Outcome) -> dict[str, Any]:
-    match outcome:
-        case Succeeded():
-            result = None if outcome.result is None else Raw(outcome.result)
-            return {"send": send, "outcome": "succeeded", "result": result}
-        case Failed(error=error, delay=delay):
-            return {"send": send, "outcome": "failed", "error": error, "after": delay.total_seconds()}
-        case Dead(error=error):
-            return {"send": send, "outcome": "failed", "retryable": False, "error": error}
-        case Deferred(delay=delay):
-            return {"send": send, "outcome": "deferred", "after": delay.total_seconds()}
-        case Running():
-            return {"send": send, "outcome": "heartbeat"}
-        case _:
-            raise NotRemote(type(outcome).__name__)
+def _said(report: Report) -> dict[str, Any]:
+    """Return a report as it was said: what it means depends on the lane and is for the node to say."""
+    word, means = report.word, report.outcome
+    if word is None:
+        raise NotRemote("a report without an executor's word")
+    result = means.result if isinstance(means, Succeeded) else None
+    return {
+        "send": report.send,
+        "outcome": word.outcome,
+        "retryable": word.retryable,
+        "error": getattr(means, "error", None),  # cut to what is kept
+        "result": None if result is None else Raw(result),
+        "after": None if word.after is None else word.after.total_seconds(),
+    }
 
 
 def _line(query: JobQuery, now: Callable[[], datetime]) -> str:
