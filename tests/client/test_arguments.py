@@ -45,7 +45,7 @@ FILTERS: list[tuple[dict[str, Any], str, str]] = [
     ({"limit": "5"}, "limit", "give one from 1 to 500"),
     ({"limit": True}, "limit", "give one from 1 to 500"),
     ({"limit": 0}, "limit", "from 1 to 500"),
-    ({"created": "yesterday"}, "created", "give Span"),
+    ({"created": "yesterday"}, "created", "give penstock.Span"),
     ({"state": 5}, "state", "give 'dead'"),
     ({"state": [None]}, "state", "is none of"),
     ({"order": "x"}, "order", "is none of newest"),
