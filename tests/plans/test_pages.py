@@ -87,7 +87,7 @@ def prepared(store: Store, fill: Callable[[dict[str, int]], None]) -> dict[str, 
 
 
 def _settled(client: Client, verb: Verb) -> str:
-    id_ = client.enqueue(GROUPS, {}, group="group-00000007", mode="block_on_error").id
+    id_ = client.enqueue("busy", {}, group="ended").id
     for each in (Verb.HOLD, verb):
         client.operate(each, id_, reason="test")
     return id_

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
+from threading import Event, local
+from time import monotonic, thread_time
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -22,18 +25,33 @@ class Executor(Protocol):
 
 
 class ThreadExecutor:
-    """A few threads of our own: a store's calls never queue behind somebody else's file reads."""
+    """A few threads of our own: a store's calls never queue behind somebody else's file reads.
 
-    def __init__(self, threads: int, *, name: str = "penstock") -> None:
+    With `rest` a thread that computed for a while does nothing for so many times as long before its next
+    call: Python computes one thing at a time, and whoever asks on and on would take it from others.
+    """
+
+    def __init__(self, threads: int, *, name: str = "penstock", rest: float = 0.0) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._rest, self._own, self._closed = rest, local(), Event()
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what the call returns, run by the next free thread with the caller's context variables."""
         context = copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, call)
+        rested = partial(self._rested, call) if self._rest else call
+        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, rested)
+
+    def _rested(self, call: Callable[[], T]) -> T:
+        self._closed.wait(max(0.0, getattr(self._own, "until", 0.0) - monotonic()))
+        began = thread_time()
+        try:
+            return call()
+        finally:
+            self._own.until = monotonic() + self._rest * (thread_time() - began)
 
     def close(self) -> None:
         """Wait for calls that have begun, drop those that have not."""
+        self._closed.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def __enter__(self) -> Self:
