@@ -31,6 +31,7 @@ _OPEN: Final = re.compile(r"[ \t\r\n]*\{(?:[ \t\r\n]*(\}))?")
 _NAME: Final = re.compile(r'[ \t\r\n]*"((?:[^"\\]|\\.)*)"[ \t\r\n]*:[ \t\r\n]*')
 _NEXT: Final = re.compile(r"[ \t\r\n]*([,}])")
 _REST: Final = re.compile(r"[ \t\r\n]*")
+_ELEMENT: Final = re.compile(r"[ \t\r\n,]*(?=\{)")
 _BREAKS: Final = str.maketrans("\r\n", "  ")
 _DECODER: Final = json.JSONDecoder()
 # Of these two nobody else sees the text: a name that stands twice would lose its first value. The text of a
@@ -84,6 +85,15 @@ def enqueue_object(text: str) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise InvalidJob("object", f"is not JSON that every reader understands: {error}") from None
+
+
+def job_objects(text: str) -> list[dict[str, Any]]:
+    """Return the objects of a page of jobs, `{"jobs": [...], …}`, each with its payload as the exact text."""
+    at, found = text.index("[") + 1, []
+    while match := _ELEMENT.match(text, at):
+        _, at = _DECODER.raw_decode(text, match.end())
+        found.append(enqueue_object(text[match.end() : at]))
+    return found
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -284,6 +294,7 @@ def group_object(group: GroupRow) -> dict[str, Any]:
         "blocker": group.blocker,
         "since": group.since,
         "behind": group.behind,
+        "next_at": group.next_at,
     }
 
 

@@ -48,6 +48,7 @@ def test_groups_are_listed_with_what_they_are_doing(
     assert blocked.pop("since")
     assert blocked == {
         "lane": "hello", "group": "A-1", "state": "blocked", "head": behind, "blocker": dead, "behind": 1,
+        "next_at": None,
     }  # fmt: skip
     assert (waiting["group"], waiting["state"], waiting["head"]) == ("B-2", "waiting", free)
     lines = [line.split("\t") for line in ready("groups", "list").stdout.splitlines()]

@@ -69,6 +69,14 @@ def test_lists_take_the_same_filters(node: Http, remote: Client) -> None:
         remote.list(filter="lnae:x")
 
 
+def test_payloads_of_a_list_are_exact(node: Http, remote: Client) -> None:
+    texts = ['{"n":  1.10, "jobs":[1E2]}', '"\\u00e9 é"', "[ ]", "0.1000000000000000055"]
+    for text in texts:
+        remote.enqueue("orders", Json(text), run_at=node.node.client.store.now() + timedelta(hours=1))
+    shown = [job.context.payload for job in remote.list(payloads=True).jobs if job.context]
+    assert shown[::-1] == texts
+
+
 def test_verbs_and_what_is_told_of_them(node: Http, remote: Client) -> None:
     id_ = remote.enqueue("orders").id
     assert remote.hold(id_, reason="wait").state is JobState.HELD
@@ -132,6 +140,13 @@ def test_lanes_pools_groups_and_pauses(node: Http, remote: Client) -> None:
     assert store.list_groups().groups == []
     assert store.targets() == {}
     assert store.audit_log(limit=1).entries[0].actor == "api"
+
+
+def test_groups_are_told_as_from_the_database(node: Http, remote: Client) -> None:
+    later = node.node.client.store.now() + timedelta(hours=1)
+    remote.enqueue("orders", group="g", mode="block_on_error", run_at=later)
+    assert remote.groups() == node.node.client.groups()
+    assert remote.group("orders", "g").next_at == later
 
 
 def test_a_report_reaches_the_job(node: Http, remote: Client) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
+from weakref import WeakSet
 
 from penstock.errors import (
     NOWHERE,
@@ -26,7 +27,7 @@ from penstock.errors import (
     UnknownLane,
     VersionChanged,
 )
-from penstock.wire import encode, enqueue_object
+from penstock.wire import encode, enqueue_object, job_objects
 
 PATIENCE_S: Final = 30.0
 LONGEST_ANSWER: Final = 256 * 1024 * 1024
@@ -65,6 +66,8 @@ class Api:
         self._key = key
         self._own = threading.local()
         self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._opened = WeakSet[HTTPConnection]()  # of threads that live
 
     def get(self, path: str, **params: object) -> dict[str, Any]:
         """Return the object at an address, or raise what its problem means."""
@@ -78,20 +81,20 @@ class Api:
         return self._done(method, path, encode(body).encode(errors="surrogatepass"), headers or {})
 
     def close(self) -> None:
-        """Close the connection of this thread, and open no other."""
-        self._closed.set()
-        connection = getattr(self._own, "connection", None)
-        if connection is not None:
-            connection.close()
+        """Close the connections of all threads, and open no other."""
+        with self._lock:
+            self._closed.set()
+            for connection in self._opened:
+                connection.close()
 
     def _done(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
-        if self._closed.is_set():
-            raise StoreClosed(f"{method} {self.url}")
         for again in (True, False):
             connection = getattr(self._own, "connection", None)
             fresh = connection is None
             if connection is None:
-                connection = self._own.connection = self._open()
+                connection = self._own.connection = self._new()
+            if self._closed.is_set():
+                raise StoreClosed(f"{method} {self.url}")
             try:
                 return self._asked(connection, method, path, body, headers)
             except ABROAD as error:
@@ -102,6 +105,12 @@ class Api:
                     continue
                 raise StoreUnavailable(f"{method} {self.url} ({error!r})") from error
         raise AssertionError
+
+    def _new(self) -> HTTPConnection:
+        connection = self._open()
+        with self._lock:
+            self._opened.add(connection)
+        return connection
 
     def _asked(
         self,
@@ -128,6 +137,8 @@ class Api:
         if answer.status >= 400:
             raise error_of(answer.status, found)
         # A payload is cut out, not decoded: it is shown byte for byte.
+        if any("payload" in one for one in found.get("jobs", ())):
+            return {**found, "jobs": job_objects(text.decode())}
         return enqueue_object(text.decode()) if "payload" in found else found
 
 

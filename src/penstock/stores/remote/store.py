@@ -204,7 +204,9 @@ class RemoteStore(SettingsPart):
         """Return groups by lane and name."""
         found = self.api.get("/api/groups", lane=lane, group=group, blocked=blocked, limit=limit, after=after)
         rows = [
-            GroupRow(**{**{name: one.get(name) for name in GroupRow._fields}, "since": time_of(one["since"])})
+            GroupRow(**{name: one.get(name) for name in GroupRow._fields})._replace(
+                since=time_of(one["since"]), next_at=time_of(one.get("next_at"))
+            )
             for one in found["groups"]
         ]
         return GroupPage(rows, found["next"])
