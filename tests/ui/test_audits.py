@@ -11,7 +11,9 @@ def _told(action: str, after: str) -> list[tuple[str, str | None]]:
 
 
 def test_a_lane_that_was_made_tells_what_is_not_as_usual() -> None:
-    assert _told("lane.create", '{"rate": "5/s", "weight": 1, "paused": false}') == [("rate", "5/s")]
+    after = '{"rate": "5/s", "weight": 1, "max_in_flight": 200, "paused": false}'
+    assert _told("lane.create", after) == [("rate", "5/s")]
+    assert _told("pool.create", '{"max_in_flight": 200, "paused": false}') == [("max_in_flight", "200")]
 
 
 def test_a_key_that_was_made_tells_what_it_says() -> None:

@@ -15,7 +15,10 @@ LONGEST: Final = 120
 DULL: Final = frozenset(
     {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
 )
-DEFAULTS: Final = {name: each.default for name, each in [*SETTINGS.items(), *POOL_SETTINGS.items()]}
+DEFAULTS: Final = {
+    f"{kind}.create": {name: setting.default for name, setting in settings.items()}
+    for kind, settings in (("lane", SETTINGS), ("pool", POOL_SETTINGS))
+}
 
 
 class Change(NamedTuple):
@@ -39,12 +42,11 @@ def _named(entry: AuditEntry) -> str | None:
 def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
     """Return the fields that differ, a handful at most."""
     before, after = _fields(entry.before), _fields(entry.after)
-    made = entry.action in ("lane.create", "pool.create")
-    if made:  # it says only what is not as usual
-        before = DEFAULTS | {"paused": False}
-        after = DEFAULTS | after
+    made = DEFAULTS.get(entry.action)
+    if made is not None:  # it says only what is not as usual
+        before, after = made | {"paused": False}, made | after
     names = [name for name in after | before if before.get(name) != after.get(name) and name not in DULL]
-    if made:
+    if made is not None:
         before = {}
     return [Change(name, _text(before.get(name)), _text(after.get(name))) for name in names[:most]]
 
