@@ -245,7 +245,7 @@ def test_a_group_has_its_fixed_names() -> None:
 
     assert encode(group_object(row)) == (
         '{"lane":"orders","group":"A-1","state":"blocked","head":"01K","blocker":"01J",'
-        '"since":"2026-11-15T10:00:00Z","behind":3}'
+        '"since":"2026-11-15T10:00:00Z","behind":3,"next_at":"2026-11-15T10:00:00Z"}'
     )
 
 
