@@ -11,7 +11,7 @@ from penstock.testing.sim.engine_bugs import ENGINE_BUGS
 from penstock.testing.sim.plant import Bug, hunt, planted
 from penstock.testing.sim.run import run_seed
 
-SOON = 40
+SOON = 60
 
 
 @pytest.mark.parametrize("bug", [bug for bug in ENGINE_BUGS if not bug.rare], ids=lambda bug: bug.name)
