@@ -13,6 +13,8 @@ BAD: list[tuple[Callable[[object], object], object, type[PenstockError], str]] =
     (arguments.known_id, "x", NotFound, 'no job "x"'),
     (arguments.check_reason, "", InvalidJob, "reason: write a text"),
     (arguments.check_actor, "\ud800", InvalidSetting, "actor: holds a lone surrogate"),
+    (arguments.check_several, {"lane": "mail"}, InvalidJob, "jobs: is one dict: give a list of jobs"),
+    (arguments.check_several, "mail", InvalidJob, "jobs: is one str: give a list of jobs"),
     (arguments.check_batch, 0, InvalidJob, "batch: 0 is no size"),
     (arguments.check_reason, " ", InvalidJob, "reason: say why"),
     (arguments.check_key, "\0", InvalidQuery, "key: .* NUL"),

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.domain.job import Attempt, Audit
-from penstock.domain.standing import holder_name, stuck_since
+from penstock.domain.standing import AROUND, holder_name, nearest, stuck_since
 from penstock.domain.states import JobState
 from tests.domain.jobs import NOW, job
 
@@ -40,3 +40,13 @@ def test_others_are_in_nobodys_way() -> None:
 
 def test_a_node_has_a_name_for_as_long_as_its_row_is_there() -> None:
     assert (holder_name(3, "vm:1"), holder_name(3, None)) == ("vm:1 (node 3)", "node 3")
+
+
+def test_next_to_a_job_stand_those_before_and_behind_it_and_each_once() -> None:
+    rows = [job(JobState.PENDING).live._replace(arrival=number, ord=0) for number in range(1, 12)]
+    live = rows[5]
+
+    found = nearest(live, [*reversed(rows), *rows])
+
+    assert [row.arrival for row in found] == list(range(6 - AROUND, 6 + AROUND + 1))
+    assert nearest(live, []) == [live]
