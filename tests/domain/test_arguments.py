@@ -55,4 +55,5 @@ def test_what_can_be_comes_back() -> None:
     assert arguments.check_key("k") == "k"
     assert arguments.check_verb("skip") is Verb.SKIP
     arguments.check_edit({"payload": 1})
+    arguments.check_several([{"lane": "mail"}])
     assert arguments.check_filter("key", "ü") == "ü"
