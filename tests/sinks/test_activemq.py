@@ -32,9 +32,11 @@ NAMES = count()
 class Reader(stomp.ConnectionListener):
     """Takes everything from a queue, past the network."""
 
-    def __init__(self, port: int, queue: str, selector: str | None = None) -> None:
+    def __init__(
+        self, port: int, queue: str, selector: str | None = None, *, news: threading.Condition | None = None
+    ) -> None:
         self.frames: list[Any] = []
-        self.news = threading.Condition()
+        self.news = news or threading.Condition()
         self.connection = stomp.StompConnection12([("127.0.0.1", port)], auto_decode=False)
         self.connection.set_listener("reader", self)
         self.connection.connect(wait=True)
@@ -187,17 +189,22 @@ async def test_the_group_is_the_brokers_too_unless_there_is_no_order_to_keep(bed
 async def test_of_two_consumers_one_has_a_group_and_gets_it_in_order(bed: Bed) -> None:
     given = messages(6, 10, queue=bed.queue)
 
+    news = threading.Condition()
+
     def readers() -> tuple[Reader, Reader]:
-        return Reader(bed.server.port, bed.queue), Reader(bed.server.port, bed.queue)
+        port, queue = bed.server.port, bed.queue
+        return Reader(port, queue, news=news), Reader(port, queue, news=news)
+
+    def both() -> list[list[Any]]:
+        with news:
+            news.wait_for(lambda: len(first.frames) + len(second.frames) >= len(given), timeout=60)
+            return [list(first.frames), list(second.frames)]
 
     first, second = await bed.executor.run(readers)
     try:
         async with opened(bed.open()) as sink:
             await sink.send(given)
-        async with asyncio.timeout(60):
-            while len(first.frames) + len(second.frames) < len(given):  # noqa: ASYNC110 - it is rung elsewhere
-                await asyncio.sleep(0.02)
-        shares = [list(reader.frames) for reader in (first, second)]
+        shares = await bed.executor.run(both)
     finally:
         for reader in (first, second):
             await bed.executor.run(lambda r=reader: r.connection.disconnect("bye"))  # type: ignore[misc]

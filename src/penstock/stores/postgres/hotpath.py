@@ -148,9 +148,8 @@ class PostgresHotPath:
     def release_groups(self, tx: PostgresTx, lane: int, groups: Sequence[str], epoch: int) -> None:
         """Let go groups held by this claim."""
         if groups:
-            self.lock_groups(
-                tx, lane, groups, epoch
-            )  # once more: what was written to them since has moved them
+            # Once more: what was written to them since has moved them.
+            self.lock_groups(tx, lane, groups, epoch)
             tx.cursor.execute(sql.RELEASE_GROUPS, {"lane": lane})
 
     def hand_over_groups(
