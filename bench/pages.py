@@ -182,9 +182,9 @@ def beside_dispatch(big: Big) -> None:
     for way, words in ways.items():
         record.rate(f"{big.name}: webhooks while {words}", (*key, way))
     seen, took = record.median(*key, "pages"), record.median(*key, "first byte")
-    share = record.median(*key, "beside") / record.median(*key, "alone")
     looked = f"{seen:,.0f} pages, first byte {took:.0f} ms"
-    record.at_least(f"{big.name}: webhooks beside {BROWSERS} browsers ({looked}) / alone", share, KEEPS)
+    what = f"{big.name}: webhooks beside {BROWSERS} browsers ({looked}) / alone"
+    record.share(what, (*key, "beside"), (*key, "alone"), KEEPS)
 
 
 def delivered(big: Big, *, looked_at: bool) -> tuple[float, list[float]]:

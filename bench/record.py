@@ -107,6 +107,17 @@ class Record:
         """Put a line into the table, without a target."""
         self.verdicts.append(Verdict(what, value, "", ok=None))
 
+    def share(self, what: str, key: tuple[str, ...], of: tuple[str, ...], least: float) -> None:
+        """Put into the table what one kind of run reaches of another, which must not be less.
+
+        Each run is held against the other one of its round: the machine changes more from minute to minute
+        than within one. The share is the median over the rounds.
+        """
+        shares = [one / other for one, other in zip(self.values[key], self.values[of], strict=True)]
+        value = statistics.median(shares)
+        told = f"{value:.0%} ({min(shares):.0%}..{max(shares):.0%})"
+        self.verdicts.append(Verdict(what, told, f"≥ {least:.0%}", ok=value >= least))
+
     def at_least(self, what: str, value: float, least: float) -> None:
         """Put a share into the table that must not be less; a least of nothing is no target."""
         target = f"≥ {least:.0%}" if least else ""

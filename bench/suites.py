@@ -122,8 +122,8 @@ def client(record: Record, place: Place, scale: Scale) -> None:
         record.rate(f"{name}: enqueue 1,000 a call, {way}", (name, "client", way))
         cost = [record.median(name, "client", way, side) for side in ("client", "server")]
         record.note(f"{name}: CPU of {way}", f"{cost[0]:.1f} us/job client, {cost[1]:.1f} us/job server")
-    rates = [record.median(name, "client", way) for way in ("Client.enqueue_many", "store")]
-    record.at_least(f"{name}: Client.enqueue_many of dicts / store", rates[0] / rates[1], 0.8)
+    by_client, by_store = ((name, "client", way) for way in ("Client.enqueue_many", "store"))
+    record.share(f"{name}: Client.enqueue_many of dicts / store", by_client, by_store, 0.8)
 
 
 def _by_client(target: str, jobs: int, spent: Spent) -> None:
@@ -166,11 +166,13 @@ def claim_and_settle(record: Record, place: Place, scale: Scale) -> None:
     )
     for way in ways:
         record.rate(f"{name}: claim + settle, {way}, {place.claimers} claimer(s)", (name, "drain", way))
-    rates = {way: record.median(name, "drain", way) for way in ways}
-    record.at_least(f"{name}: unordered, store / bare SQL", rates["store"] / rates["bare"], 0.7)
+    store, bare, one_by_one, by_ten = (
+        (name, "drain", way) for way in ("store", "bare", "heads", "runs of 10")
+    )
+    record.share(f"{name}: unordered, store / bare SQL", store, bare, 0.7)
     _second_opinion(record, name, "drain", ["bare"])
-    record.at_least(f"{name}: heads one by one / unordered", rates["heads"] / rates["store"], 0.25)
-    record.at_least(f"{name}: runs of 10 / unordered", rates["runs of 10"] / rates["store"], 0.65)
+    record.share(f"{name}: heads one by one / unordered", one_by_one, store, 0.25)
+    record.share(f"{name}: runs of 10 / unordered", by_ten, store, 0.65)
 
 
 def _drain(record: Record, place: Place, way: str, backlog: Backlog, task_of: Callable[[str], Task]) -> None:

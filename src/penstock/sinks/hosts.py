@@ -1,27 +1,36 @@
 """How many calls go to one host at a time: a host that hangs holds up its own messages, not those of others.
 
-Calls beyond the limit wait for a moment: a host that answers frees places all the time. One that does not is
-left alone for a while, so that its messages wait in the store and not in the places that others need.
+Calls beyond the limit wait for a moment: a host that answers frees places all the time. One that has freed
+none for that long is left alone, the longer the longer it has been silent: its messages wait in the store,
+and not in the places that others need.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from penstock.errors import PenstockError
 
 PATIENCE_S: Final = 1.0
+SHORTEST_REST_S: Final = 2.0
+LONGEST_REST_S: Final = 5.0  # it may answer any moment, and nobody would notice sooner
 
 
 class HostBusy(PenstockError):
-    """Nothing was sent: all the places of this host stayed taken."""
+    """Nothing was sent: all the places of this host stayed taken. `rest` is how long to leave it alone."""
+
+    def __init__(self, name: str, most: int, silent_s: float) -> None:
+        super().__init__(f"{name} has {most} calls to answer already (max_per_host)")
+        self.rest = timedelta(seconds=min(max(silent_s, SHORTEST_REST_S), LONGEST_REST_S))
 
 
 @dataclass(slots=True)
 class _Host:
     places: asyncio.Semaphore
+    freed: float  # when a place was last given back, in seconds of the loop
     users: int = 0
 
 
@@ -38,25 +47,30 @@ class Hosts:
         """Hold a place of this host, or raise HostBusy."""
         host = self._hosts.get(name)
         if host is None:
-            host = self._hosts[name] = _Host(asyncio.Semaphore(self._most))
+            host = self._hosts[name] = _Host(asyncio.Semaphore(self._most), _now())
         host.users += 1
         try:
-            await self._taken(host.places, name)
+            await self._taken(host, name)
             try:
                 yield
             finally:
+                host.freed = _now()
                 host.places.release()
         finally:
             host.users -= 1
             if not host.users:
                 del self._hosts[name]
 
-    async def _taken(self, places: asyncio.Semaphore, name: str) -> None:
-        if not places.locked():  # nearly always, and it costs no timer
-            await places.acquire()
+    async def _taken(self, host: _Host, name: str) -> None:
+        if not host.places.locked():  # nearly always, and it costs no timer
+            await host.places.acquire()
             return
         try:
-            async with asyncio.timeout(self._patience):
-                await places.acquire()
+            async with asyncio.timeout_at(host.freed + self._patience):
+                await host.places.acquire()
         except TimeoutError:
-            raise HostBusy(f"{name} has {self._most} calls to answer already (max_per_host)") from None
+            raise HostBusy(name, self._most, _now() - host.freed) from None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -34,7 +34,6 @@ from penstock.sinks.guard import Guard, GuardedResolver, RefusedAddress
 from penstock.sinks.hosts import HostBusy, Hosts
 from penstock.sinks.keys import Keys, WebhookKeys, no_keys
 from penstock.sinks.names import Names
-from penstock.sinks.waves import PAUSE
 
 MAX_ANSWER: Final = 64 * 1024
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
@@ -107,7 +106,7 @@ class HttpSink:
             ):
                 return await self._receipt(answer)
         except HostBusy as error:
-            return Throttled(PAUSE, str(error))
+            return Throttled(error.rest, str(error))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return failure(url, error)
 
