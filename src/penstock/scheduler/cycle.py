@@ -69,7 +69,7 @@ class LaneCycle:
 
     async def run(self) -> None:
         """Serve the lane until the node stops."""
-        self._deck.limits.watch(self._wake)
+        self._deck.limits.watch(self._wake, claims=True)
         try:
             while not self._deck.stop.is_set():
                 await self._wake.wait()

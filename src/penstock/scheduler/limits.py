@@ -19,12 +19,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from penstock.domain.leases import trusted_until
 from penstock.domain.rates import Rate, allowance, slice_size
 from penstock.errors import StoreUnavailable
 from penstock.ports.flow import Grant, Limit, Need
+from penstock.scheduler.bounded import Bounded, J
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.share import IDLE_S, NOBODY, REST_S, TTL, Name, Reached, Share
@@ -38,28 +39,6 @@ IN_SIGHT: Final = timedelta(seconds=1)
 ALL: Final = 2**31 - 1
 
 
-J = TypeVar("J")
-J_contra = TypeVar("J_contra", contravariant=True)
-
-
-class Bounded(Protocol[J_contra]):
-    """Who takes tokens and slots, and for what: a lane for its jobs (`Plan`), the router for its messages.
-
-    `limits_of` returns the same objects for as long as a limit is the same.
-    """
-
-    @property
-    def name(self) -> str:
-        """What sharers of a limit are told apart by."""
-
-    @property
-    def weight(self) -> int:
-        """How much of a shared limit it gets."""
-
-    def limits_of(self, job: J_contra, /) -> tuple[Limit, ...]:
-        """Return every limit that a job counts against."""
-
-
 class Limits:
     """All limits of one node."""
 
@@ -67,9 +46,11 @@ class Limits:
         self._ground = ground
         self._shares: dict[Name, Share] = {}
         self._waits: dict[tuple[str, int], list[Share]] = {}
-        self._waiters: dict[asyncio.Event, None] = {}
+        self._keeps: dict[tuple[str, int], Share] = {}
+        self._waiters: dict[asyncio.Event, bool] = {}
         self._wanted = asyncio.Event()
         self._serial = 0
+        self._asked_at = 0.0
         self.node = 0
         self.nodes = 1
 
@@ -111,9 +92,21 @@ class Limits:
             self._tell()  # others may have a use for it
         for name, number in kept.items():
             shares[name].line[plan.name, who] = number
+            if number == len(wait):
+                self._keeps[plan.name, who] = shares[name]
         if any(share.free(now) and not share.line.get((plan.name, who)) for share in was_in_line):
             self._tell()  # those behind may go, if something else keeps us
         return go, wait
+
+    def shut(self, lane: str, who: int) -> bool:
+        """Say whether one limit keeps all that this caller waits with, as it did when it last looked.
+
+        Whoever waits is told of every change, most of which are for others: this answer costs little.
+        """
+        share, now = self._keeps.get((lane, who)), self._ground.monotonic()
+        if share is None or now >= share.until or share.wanted() > max(share.asked, share.free(now)):
+            return False
+        return share.allows(lane, now) <= share.before(lane, who)
 
     def _want(self, share: Share, lane: str, who: int, now: float, *, jobs: int) -> None:
         """Note that jobs wait; what the store was not asked for yet it is asked for at once."""
@@ -137,6 +130,7 @@ class Limits:
 
     def _leave(self, lane: str, who: int) -> list[Share]:
         """Take a caller out of every line, and return those in which others may stand behind it."""
+        self._keeps.pop((lane, who), None)
         shares = self._waits.pop((lane, who), ())
         for share in shares:
             share.wants.pop((lane, who), None)
@@ -155,7 +149,7 @@ class Limits:
         self._put_back(plan, jobs, tokens=True)
 
     def _put_back(self, plan: Bounded[J], jobs: Sequence[J], *, tokens: bool, slots: bool = False) -> None:
-        now, waited_for = self._ground.monotonic(), False
+        now, waited_for, room = self._ground.monotonic(), False, False
         counts = Counter(limit for claimed in jobs for limit in plan.limits_of(claimed))
         for limit, number in counts.items():
             share = self._shares.get(_name(limit))
@@ -172,9 +166,10 @@ class Limits:
                 share.spent, share.tokens = share.spent - back, share.tokens + back
             if share.wants:
                 share.share_out(now)
-                waited_for = True
-        if waited_for:
-            self._tell()
+                waited_for = waited_for or bool(share.line)  # else another limit keeps them all
+                room = True
+        if waited_for or room:
+            self._tell(room=not waited_for)
 
     def room(self, plan: Plan, limits: Sequence[Limit]) -> int:
         """Return how many jobs of a lane are worth claiming, as far as these limits of its own go.
@@ -212,9 +207,9 @@ class Limits:
         shut = (share for share in self._shares.values() if share.wanted() and now < share.until)
         return {share.limit.id: reached for share in shut if (reached := share.reached(now)) is not None}
 
-    def watch(self, waiter: asyncio.Event) -> None:
-        """Set the event whenever there may be more than before."""
-        self._waiters[waiter] = None
+    def watch(self, waiter: asyncio.Event, *, claims: bool = False) -> None:
+        """Set the event whenever there may be more than before; `claims`: for jobs it does not have yet."""
+        self._waiters[waiter] = claims
 
     def unwatch(self, waiter: asyncio.Event) -> None:
         """Do not set it any more."""
@@ -263,7 +258,7 @@ class Limits:
             # What is given back is not to be used while the answer is on its way.
             share.tokens = min(share.tokens, need.tokens)
             share.slots = max(share.busy, min(share.slots, need.slots))
-        started = self._ground.monotonic()
+        self._asked_at = started = self._ground.monotonic()
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
         except StoreUnavailable:
@@ -273,7 +268,9 @@ class Limits:
             return
         for share, need, grant in zip(shares, needs, grants, strict=True):
             self._granted(share, need, grant, started)
-        self._tell()
+        now = self._ground.monotonic()
+        if any(share.free(now) for share in shares):
+            self._tell()
 
     def _granted(self, share: Share, need: Need, grant: Grant, started: float) -> None:
         now = self._ground.monotonic()
@@ -350,10 +347,13 @@ class Limits:
         return pause
 
     def _minting(self, share: Share, rate: Rate, now: float) -> float:
-        """Return how long it takes until there is something to get: half a slice of everybody, or a token."""
+        """Return how long it takes until there is something to get: half a slice of everybody, or a token.
+
+        That is minted while the store answers too: a slow one is asked again as soon as it has.
+        """
         token, size = rate.per.total_seconds() / rate.count, self._slice(share.limit)
         if size > 1:
-            return max(0.5 * size * self.nodes * token, share.next_token - now)
+            return max(self._asked_at + 0.5 * size * self.nodes * token, share.next_token) - now
         if share.next_token:
             return share.next_token - now
         return min(token, OTHERS_S) if share.whole else token  # another node has it and will spend it
@@ -374,9 +374,11 @@ class Limits:
         share.weights[plan.name], share.nodes = plan.weight, self.nodes
         return share
 
-    def _tell(self) -> None:
-        for waiter in self._waiters:
-            waiter.set()
+    def _tell(self, *, room: bool = False) -> None:
+        """Have all look again who wait, or only those who may claim more."""
+        for waiter, claims in self._waiters.items():
+            if claims or not room:
+                waiter.set()
 
 
 def _name(limit: Limit) -> Name:

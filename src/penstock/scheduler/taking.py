@@ -25,6 +25,10 @@ class Taking:
         self._deck.air.wait(self._who, wait, self._deck.ground.monotonic())
         return go, wait
 
+    def shut(self, plan: Plan) -> bool:
+        """Say whether those that wait would wait again, as `Limits.shut`."""
+        return self._limits.shut(plan.name, self._who)
+
     def close(self, lane: str) -> None:
         """Note that none of these jobs waits any more."""
         self._limits.forget(lane, self._who)
