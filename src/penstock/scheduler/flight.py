@@ -36,7 +36,6 @@ from penstock.scheduler.weeding import instead, kept_back
 SLOT_S: Final = 0.005
 LONG: Final = timedelta(seconds=2)
 TOO_LONG_S: Final = 5.0
-LOOK_S: Final = 0.25
 
 
 class Flight:
@@ -59,7 +58,6 @@ class Flight:
         self._numbers = count()
         self._ready: list[Claimed] = []
         self._ready_since: dict[int, float] = {}
-        self._kept: tuple[Plan, float] | None = None  # all ready ones were, by these settings, then
         self._behind: dict[str, deque[Claimed]] = {}
         self._calls: dict[asyncio.Task[None], bool] = {}  # True = it has begun
         self._news = asyncio.Event()
@@ -147,9 +145,8 @@ class Flight:
                 break
             self._take_due(now)
             go: list[Claimed] = []
-            if self._ready and not self._still_kept(now):
+            if self._ready and not self._limits.keep(self._plan, self._ready, now):
                 go, self._ready = self._limits.admit(self._plan, self._ready)
-                self._kept = None if go else (self._plan, now)
                 self._return_hopeless(now)
             if go:
                 await self._launch(go, tasks)
@@ -176,15 +173,8 @@ class Flight:
             return
         while self._waiting and self._waiting[0][0] <= now:
             claimed = heapq.heappop(self._waiting)[2]
-            self._kept = None
             self._ready.append(claimed)
             self._ready_since[claimed.job.arrival] = now
-
-    def _still_kept(self, now: float) -> bool:
-        """Say whether looking at each of the ready ones again would let none of them go."""
-        if self._kept is None or self._kept[0] is not self._plan or now > self._kept[1] + LOOK_S:
-            return False
-        return self._limits.shut(self._plan)
 
     def _pause(self, now: float) -> float:
         pause = 1.0
@@ -363,8 +353,7 @@ class Flight:
             after = soonest if limit.scope == "pool" else None
             self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", after)})
             self._next_of_group(claimed, went=False)
-            self._kept = None
-        self._ready = keep
+        self._ready = keep if len(keep) < len(self._ready) else self._ready
 
     def _return_ahead(self, why: str) -> None:
         rest = [claimed for _, _, claimed in self._waiting]

@@ -4,10 +4,22 @@ A job gives back to the limits that it took from, whatever its lane's pool is by
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
+
+LOOK_S: Final = 0.25
+
+
+class _Kept(NamedTuple):
+    """Jobs none of which went when they were last looked at, as long as that is worth remembering."""
+
+    plan: Plan
+    jobs: Sequence[Claimed]
+    number: int
+    until: float
 
 
 class Taking:
@@ -16,17 +28,25 @@ class Taking:
     def __init__(self, deck: Deck, who: int) -> None:
         self._deck, self._limits, self._who = deck, deck.limits, who
         self._by: dict[int, Plan] = {}
+        self._kept: _Kept | None = None
 
     def admit(self, plan: Plan, jobs: Sequence[Claimed]) -> tuple[list[Claimed], list[Claimed]]:
         """Return the jobs that may go now and those that must wait, as `Limits.admit`."""
         go, wait = self._limits.admit(plan, jobs, who=self._who)
+        now = self._deck.ground.monotonic()
         for claimed in go:
             self._by[claimed.job.arrival] = plan
-        self._deck.air.wait(self._who, wait, self._deck.ground.monotonic())
+        self._kept = None if go else _Kept(plan, wait, len(wait), now + LOOK_S)
+        self._deck.air.wait(self._who, wait, now)
         return go, wait
 
-    def shut(self, plan: Plan) -> bool:
-        """Say whether those that wait would wait again, as `Limits.shut`."""
+    def keep(self, plan: Plan, jobs: Sequence[Claimed], now: float) -> bool:
+        """Say whether looking at each of these again would let none of them go: nothing is new to them."""
+        kept = self._kept
+        if kept is None or kept.plan is not plan or now > kept.until:
+            return False
+        if kept.jobs is not jobs or kept.number != len(jobs):
+            return False
         return self._limits.shut(plan.name, self._who)
 
     def close(self, lane: str) -> None:
