@@ -11,6 +11,7 @@ import pytest
 from penstock.ports.store import Store
 from penstock.stores.postgres.store import PostgresStore
 from penstock.testing.store_suite import StoreSuite
+from tests.model.databases import quick
 from tests.servers import Server
 
 # Triggers off: emptying the lanes is no change of configuration that anybody should be told of.
@@ -25,11 +26,12 @@ EMPTY = """
 @pytest.fixture(scope="module", params=[15, 18], ids=["pg15", "pg18"])
 def migrated_url(request: pytest.FixtureRequest, pg_server: Callable[[int], Server]) -> Iterator[str]:
     """A database with Penstock's tables, shared by the module."""
-    with pg_server(request.param).database() as url:
+    server = pg_server(request.param)
+    with server.database() as url:
         store = PostgresStore(url)
         store.migrate()
         store.close()
-        yield url
+        yield quick(server, url)
 
 
 class TestPostgres(StoreSuite):

@@ -32,8 +32,8 @@ class Profile(NamedTuple):
     look_every: int
 
 
-# The first is what fits 40 s of `make test` on two cores; HYPOTHESIS_PROFILE=soak plays the other by hand.
-PROFILES = {"default": Profile(150, 40, look_every=3), "soak": Profile(5_000, 60, look_every=1)}
+# The first fits half a minute of `make test` on two cores; HYPOTHESIS_PROFILE=soak plays the other by hand.
+PROFILES = {"default": Profile(100, 40, look_every=3), "soak": Profile(5_000, 60, look_every=1)}
 ANY_LOAD = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 OpenStores = Callable[[], Mapping[str, Store]]
 
