@@ -1,7 +1,7 @@
 """`explain`: gathers what `domain/explaining.py` needs to know of a job, from a store and nothing else."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -34,8 +34,14 @@ def explain(store: Store, id: str) -> Explanation | None:  # noqa: A002
     return None if standing is None else explain_standing(store, standing)
 
 
-def explain_standing(store: Store, standing: Standing) -> Explanation:
-    """Return why a job is where it is, to somebody who has looked how it stands."""
+def explain_standing(
+    store: Store, standing: Standing, stopped: Callable[[Lane | Pool], AuditEntry | None] | None = None
+) -> Explanation:
+    """Return why a job is where it is, to somebody who has looked how it stands.
+
+    `stopped` tells who stopped a lane or pool, to somebody who knows without the audit.
+    """
+    stopped = stopped or (lambda of: who_stopped(store, of))
     job = standing.job
     lane = store.lanes().get(job.lane)
     if lane is None or job.state not in (JobState.PENDING, JobState.CLAIMED):
@@ -50,15 +56,15 @@ def explain_standing(store: Store, standing: Standing) -> Explanation:
             pool=pool,
             lost_pool=None if own in pools else own,
             store_pause=store.store_pause(),
-            changed=_changed(store, lane) if lane.paused or not lane["enabled"] else None,
-            pool_changed=_changed(store, pool) if pool is not None and pool.paused else None,
+            changed=stopped(lane) if lane.paused or not lane["enabled"] else None,
+            pool_changed=stopped(pool) if pool is not None and pool.paused else None,
             target=store.targets().get(target) if target else None,
             nodes=alive(store.nodes(), standing.now),
         )
     )
 
 
-def _changed(store: Store, of: Lane | Pool) -> AuditEntry | None:
+def who_stopped(store: Store, of: Lane | Pool) -> AuditEntry | None:
     """Return who disabled or paused a lane or pool, as far back as a bounded look into the audit goes."""
     if isinstance(of, Lane) and not of["enabled"]:
         return next((entry for entry, _, now in _changes(store, of) if now.get("enabled") is False), None)

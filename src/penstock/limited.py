@@ -62,6 +62,11 @@ class LimitedStore:
             return getattr(self._store, name)
         raise Forbidden(self._who.name, f"use {name} of the store")
 
+    @property
+    def tenant(self) -> str | None:
+        """Whose jobs alone are seen here; None = everybody's."""
+        return self._tenant
+
     def close(self) -> None:
         """Leave the store open: it belongs to others too."""
 

@@ -15,6 +15,7 @@ import pytest
 
 from penstock import Client
 from penstock.domain.lanes import lane
+from penstock.domain.pools import pool
 from penstock.domain.states import Verb
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Ask, Store
@@ -50,6 +51,8 @@ PAGES: Final = {
     "a dead job": "/jobs/{dead}",
     "a finished job": "/jobs/{finished}",
     "a job of a paused lane": "/jobs/{paused}",
+    "a claimed job of a paused lane": "/jobs/{left claimed}",
+    "an edited job behind a claimed one, lane and pool paused": "/jobs/{left edited}",
     "groups": "/groups",
     "all groups": "/groups?show=all",
     "dead letters": "/dead",
@@ -68,11 +71,14 @@ def prepared(store: Store, fill: Callable[[dict[str, int]], None]) -> dict[str, 
     fill(put_lanes(store))
     store.fold_counts()
     client = Client(store)
+    store.put_pool(pool("stopped"), actor="test")
     for name in ("busy", "still"):
         store.put_lane(lane(name, mode="block_on_error"), actor="test")
-    claimed, edited = (client.enqueue("busy", {"n": n}, group="g").id for n in range(2))
-    client.edit(edited, payload={"n": 9}, reason="wrong")
-    store.claim_groups(Ask(lane="busy", node=1))
+    store.put_lane(lane("left", mode="block_on_error", pool="stopped"), actor="test")
+    claimed, edited = _claimed_and_edited(client, "busy")
+    left_claimed, left_edited = _claimed_and_edited(client, "left")
+    store.pause_pool("stopped", paused=True, actor="test", reason="to look at it")
+    store.pause_lane("left", paused=True, actor="test", reason="to look at it")
     client.enqueue(GROUPS, {"n": 1}, group="group-00000007", mode="block_on_error")
     paused = client.enqueue("still", {}).id
     store.pause_lane("still", paused=True, actor="test", reason="to look at it")
@@ -83,7 +89,16 @@ def prepared(store: Store, fill: Callable[[dict[str, int]], None]) -> dict[str, 
         "dead": _settled(client, Verb.SETTLE_DEAD),
         "finished": _settled(client, Verb.SETTLE_SUCCEEDED),
         "paused": paused,
+        "left claimed": left_claimed,
+        "left edited": left_edited,
     }
+
+
+def _claimed_and_edited(client: Client, name: str) -> tuple[str, str]:
+    claimed, edited = (client.enqueue(name, {"n": n}, group="g").id for n in range(2))
+    client.edit(edited, payload={"n": 9}, reason="wrong")
+    client.store.claim_groups(Ask(lane=name, node=1))
+    return claimed, edited
 
 
 def _settled(client: Client, verb: Verb) -> str:

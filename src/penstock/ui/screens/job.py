@@ -102,7 +102,7 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         "screen": "jobs",
         "job": job,
         "facts": job_object(job, payload=payload),
-        "why": explain_standing(site.look, standing),
+        "why": explain_standing(site.look, standing, lambda of: site.kept.who_stopped(site.store, of)),
         "events": _events(timeline_object(job, timeline)["events"], hidden=not payload),
         "verbs": _verbs(job),
         "editable": answer(Verb.EDIT, job.state).effect is Effect.NOW and job.context is not None,
