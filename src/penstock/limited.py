@@ -5,6 +5,7 @@ explanations, timelines and reports, cannot show or touch what its store does no
 named here is refused: a new method of stores needs its place in one of the tables below.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +15,12 @@ from typing import Any, Final, cast
 from penstock.domain.access import Scope, Who
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
-from penstock.domain.job import AuditPage, Enqueued, Job, NewJob
-from penstock.domain.masking import without_answer, without_content
+from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
+from penstock.domain.masking import MASK, without_answer, without_content
 from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
 from penstock.domain.standing import Standing
 from penstock.domain.states import Effect, Verb
-from penstock.errors import Forbidden, InvalidJob, KeyConflict, NotFound, PenstockError
+from penstock.errors import Forbidden, InvalidJob, InvalidQuery, KeyConflict, NotFound, PenstockError
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
 
 # What holds nothing of any job, and everybody may ask.
@@ -124,6 +125,7 @@ class LimitedStore:
         """Change a job that is theirs."""
         if id not in self._mine([id]):
             raise NotFound("job", id)
+        self._check_target(given=target is not ...)
         return self._store.edit(
             id,
             actor=actor,
@@ -141,25 +143,38 @@ class LimitedStore:
         """Begin an operation about jobs that are theirs."""
         query = query_of(new.verb, new.filter, now=self._store.now())
         self._check_predicates(query)
+        self._check_target(given="target" in json.loads(new.change or "{}"))
         return self._store.start_operation(new if self._tenant is None else replace(new, tenant=self._tenant))
 
     def operation(self, id: str) -> Operation | None:  # noqa: A002
         """Return an operation of theirs."""
         found = self._store.operation(id)
-        return found if found is not None and self._tenant in (None, found.tenant) else None
+        return self._told(found) if found is not None and self._tenant in (None, found.tenant) else None
 
     def operations(self, *, limit: int = 50, after: str | None = None) -> OperationPage:
         """Return operations of theirs; a page may be short."""
         page = self._store.operations(limit=limit, after=after)
         return page._replace(
-            operations=[one for one in page.operations if self._tenant in (None, one.tenant)]
+            operations=[self._told(one) for one in page.operations if self._tenant in (None, one.tenant)]
         )
 
     def stop_operation(self, id: str, *, actor: str, reason: str) -> Operation:  # noqa: A002
         """Stop an operation of theirs."""
         if self.operation(id) is None:
             raise NotFound("operation", id)
-        return self._store.stop_operation(id, actor=actor, reason=reason)
+        return self._told(self._store.stop_operation(id, actor=actor, reason=reason))
+
+    def _told(self, operation: Operation) -> Operation:
+        """Return an operation without what its filter tells of what jobs carry."""
+        hidden = self._hides and self._tells(operation.verb, operation.filter)
+        return operation._replace(filter=MASK) if hidden else operation
+
+    def _tells(self, verb: str, line: str) -> bool:
+        try:
+            query = query_of(Verb(verb), line, now=self._store.now())
+        except (InvalidQuery, ValueError):  # one of another version: nobody knows what it says
+            return True
+        return any(predicate.field in SECRET for predicate in query.where)
 
     # -- reading
     @contextmanager
@@ -173,6 +188,11 @@ class LimitedStore:
         secret = {predicate.field for predicate in query.where} & SECRET
         if self._hides and secret:
             raise Forbidden(self._who.name, f"look for {min(secret)}: it needs the scope payload")
+
+    def _check_target(self, *, given: bool) -> None:
+        """Refuse to have a job sent elsewhere: what it carries would be seen there."""
+        if self._hides and given:
+            raise Forbidden(self._who.name, "change a target: it needs the scope payload")
 
     def find(self, ids: Sequence[str]) -> dict[str, Job]:
         """Return jobs that are theirs, without what they may not see."""
@@ -226,9 +246,18 @@ class LimitedStore:
     ) -> AuditPage:
         """Return audit rows; a tenant sees what was done to lanes, nobody's jobs."""
         page = self._store.audit_log(lane=lane, people=people, limit=limit, after=after)
+        if self._hides:
+            page = page._replace(entries=[self._noted(entry) for entry in page.entries])
         if self._tenant is None:
             return page
         return page._replace(entries=[entry for entry in page.entries if entry.action.startswith("lane.")])
+
+    def _noted(self, entry: AuditEntry) -> AuditEntry:
+        if not entry.action.startswith("operation."):
+            return entry
+        said = json.loads(entry.after or "{}")
+        hidden = self._tells(said.get("verb", ""), said.get("filter", ""))
+        return entry._replace(after=json.dumps({**said, "filter": MASK})) if hidden else entry
 
     def _mine(self, ids: Collection[str]) -> Collection[str]:
         return ids if self._tenant is None or self._theirs.issuperset(ids) else self._own(ids)

@@ -347,6 +347,14 @@ async def test_what_changes_is_told_as_it_changes(http: Http) -> None:
     assert again[0]["id"] != first["id"]
 
 
+async def test_everybody_is_told_of_operations_without_what_jobs_carry(http: Http) -> None:
+    body = {"verb": "hold", "filter": "payload.card:4242", "reason": "x", "dry_run": False}
+    await asyncio.to_thread(http.post, "/api/operations", body)
+    [told] = await listen(http.node.url, 1, params={"topics": "operations"})
+    assert json.loads(told["data"])["operations"][0]["verb"] == "hold"
+    assert "4242" not in told["data"]
+
+
 def test_an_unknown_topic_is_refused(http: Http) -> None:
     answer = http.get("/api/events?topics=lnaes")
     assert (answer.status_code, "did you mean lanes" in answer.text) == (422, True)

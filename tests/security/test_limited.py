@@ -9,10 +9,11 @@ from penstock.domain.access import ROLES, Scope, Who
 from penstock.domain.filters import JobQuery
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
+from penstock.domain.masking import MASK
 from penstock.domain.ordering import Mode
-from penstock.domain.states import JobState, Verb
+from penstock.domain.states import Effect, JobState, Verb
 from penstock.empty import why_empty
-from penstock.errors import Forbidden, InvalidJob, NotFound
+from penstock.errors import Forbidden, InUse, InvalidJob, NotFound
 from penstock.limited import COMMON, WHOLE, LimitedStore, limited
 from penstock.ports.store import Ask, Store
 from penstock.stores.memory import MemoryStore
@@ -173,3 +174,29 @@ def test_what_jobs_carry_is_hidden(client: Client) -> None:
     assert viewer.counts() == client.counts()
     viewer.close()
     assert "4242" in repr(client.get(id_))
+
+
+def test_whoever_may_not_see_what_a_job_carries_cannot_have_it_sent_elsewhere(client: Client) -> None:
+    id_ = client.enqueue("orders", {"card": "4242"}).id
+    operator = client.acting(Who("key:op", frozenset({Scope.READ, Scope.OPERATE})))
+
+    with pytest.raises(Forbidden, match="scope payload"):
+        operator.edit(id_, target="http://127.0.0.1/mine", reason="r")
+    with pytest.raises(Forbidden, match="scope payload"):
+        operator.start("edit", "state:pending", change={"target": "http://127.0.0.1/mine"}, reason="r")
+    assert operator.edit(id_, payload={"card": "0000"}, reason="r").effect is Effect.NOW
+
+
+def test_filters_that_look_into_jobs_are_hidden_with_what_jobs_carry(client: Client) -> None:
+    viewer = client.acting(VIEWER)
+    secret = client.start("hold", "payload.card:4242", reason="r")
+    plain = client.start("hold", "lane:orders", reason="r")
+
+    assert [one.filter for one in viewer.operations().operations] == [plain.filter, MASK]
+    assert viewer.operation(secret.id).filter == MASK
+    assert "4242" not in repr(viewer.store.audit_log())
+    assert "4242" in repr(client.store.audit_log())
+    with pytest.raises(InUse, match="another operation"):
+        client.acting(ADA).start(
+            "hold", client.start("hold", "lane:orders", reason="r", key="k").filter, reason="r", key="k"
+        )

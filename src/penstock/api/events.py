@@ -19,7 +19,7 @@ from penstock.api.params import items_of, read_params, text
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs
 from penstock.client import Client
-from penstock.domain.access import Scope
+from penstock.domain.access import Scope, Who
 from penstock.domain.names import near
 from penstock.errors import InvalidQuery, StoreError
 from penstock.wire import encode, operation_object
@@ -29,6 +29,8 @@ HEARTBEAT_S: Final = 15.0
 MOST_LISTENERS: Final = 100
 MOST_LANES: Final = 200
 RECENT: Final = 20
+# One message goes to everybody, so it holds what whoever sees least may see.
+LISTENER: Final = Who("events", frozenset({Scope.READ}))
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -88,6 +90,7 @@ class Feed:
 
     def __init__(self, desk: Desk, monotonic: Callable[[], float], mark: str) -> None:
         self._desk, self._monotonic, self.mark = desk, monotonic, mark
+        self._client = desk.client.acting(LISTENER)
         self._said: dict[str, Message] = {}
         self._looked: dict[str, float] = {}
         self._looking = asyncio.Lock()
@@ -102,7 +105,7 @@ class Feed:
                 if now - self._looked.get(topic, -EVERY_S) >= EVERY_S:
                     self._looked[topic] = now
                     with suppress(StoreError):  # a store that is away has no news; the listener stays
-                        self._note(topic, encode(await self._desk.ask(TOPICS[topic], self._desk.client)))
+                        self._note(topic, encode(await self._desk.ask(TOPICS[topic], self._client)))
         found = [self._said[topic] for topic in topics if topic in self._said]
         return sorted(message for message in found if message.number > than)
 

@@ -21,7 +21,7 @@ from penstock.domain.patches import BadPatch, merged
 from penstock.domain.payloads import BadPayload
 from penstock.domain.queries import Filters, job_query
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import InvalidQuery
+from penstock.errors import InUse, InvalidQuery
 
 MOST_JOBS: Final = 1_000_000
 MOST_OPEN: Final = 20
@@ -52,6 +52,7 @@ class OperationState(StrEnum):
     FAILED = "failed"
 
 
+_ASKED: Final = ("verb", "filter", "tenant", "rate", "force", "change")
 OPEN: Final = (OperationState.COLLECTING, OperationState.WORKING)
 
 
@@ -128,6 +129,15 @@ def begun(new: NewOperation, *, id: str, now: datetime) -> Operation:  # noqa: A
         id, new.verb, new.filter, new.actor, new.reason, new.tenant, new.rate, new.force, new.change, new.key,
         OperationState.COLLECTING, now, now,
     )  # fmt: skip
+
+
+def check_same(known: Operation, new: NewOperation) -> None:
+    """Raise InUse unless somebody who gives the key of an operation again asks for the same one."""
+    asked = begun(new, id=known.id, now=known.created_at)
+    if any(getattr(known, name) != getattr(asked, name) for name in _ASKED):
+        raise InUse(
+            "key", new.key or "", "belongs to another operation: what else is to be done needs another key"
+        )
 
 
 def query_of(verb: Verb, line: str, *, now: datetime, tenant: str | None = None) -> JobQuery:

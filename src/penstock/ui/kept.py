@@ -1,4 +1,4 @@
-"""What changes seldom and every page wants: lanes, pools, who stopped them, targets, nodes; asked once a second.
+"""What changes seldom and every page wants: lanes, pools, who stopped them, targets; asked once a second.
 
 Whoever changes something through a page sees it at once: what is kept is forgotten then.
 """
@@ -28,7 +28,11 @@ class Kept:
         self.fresh_s = FRESH_S
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
-        return getattr(self._store, name) if name not in KEPT else lambda: self.answer(name, getattr(self._store, name))
+        return (
+            getattr(self._store, name)
+            if name not in KEPT
+            else lambda: self.answer(name, getattr(self._store, name))
+        )
 
     def who_stopped(self, store: Store, of: Lane | Pool) -> AuditEntry | None:
         """Return who disabled or paused a lane or pool, as far as somebody's view of the store shows it."""

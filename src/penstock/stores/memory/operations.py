@@ -17,6 +17,7 @@ from penstock.domain.operations import (
     OperationPage,
     OperationState,
     begun,
+    check_same,
     collected,
     edit_of,
     facts,
@@ -52,6 +53,7 @@ class OperationsPart:
             query_of(new.verb, new.filter, now=self.now(), tenant=new.tenant)
             for known in self._tables.operations.values():
                 if new.key is not None and known.key == new.key:
+                    check_same(known, new)
                     return known
             if len(self.open_operations()) >= MOST_OPEN:
                 raise InUse("operation", new.filter, f"waits: {MOST_OPEN} are open, stop one or try later")

@@ -19,6 +19,7 @@ from penstock.domain.operations import (
     OperationPage,
     OperationState,
     begun,
+    check_same,
     collected,
     edit_of,
     facts,
@@ -82,7 +83,8 @@ class OperationsPart:
             query_of(new.verb, new.filter, now=tx.now, tenant=new.tenant)
             known = None if new.key is None else one(tx.fetch(BY_KEY, key=new.key))
             if known is not None:
-                return _operation(tx, known)
+                check_same(found := _operation(tx, known), new)
+                return found
             if len(tx.fetch(UNENDED, few=MOST_OPEN)) >= MOST_OPEN:
                 raise InUse("operation", new.filter, f"waits: {MOST_OPEN} are open, stop one or try later")
             made = begun(new, id=self.ids(), now=tx.now)

@@ -197,6 +197,9 @@ class OperationTests:
         one = start(store, key="k")
         assert start(store, key="k") == one
         assert start(store, key="other").id != one.id
+        for other in ({"verb": Verb.SKIP}, {"line": "state:held"}, {"tenant": "acme"}, {"rate": 7}):
+            with pytest.raises(InUse, match='key "k" belongs to another operation'):
+                start(store, key="k", **other)
 
     def test_operations_are_listed_newest_first(self, store: Store) -> None:
         """Page by page."""

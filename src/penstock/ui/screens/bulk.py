@@ -50,12 +50,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     @get("/operations", opt=needs(Scope.READ))
     async def operations(request: AnyRequest) -> Response[bytes]:
         after = request.query_params.get("after")
-        return await site.page(request, "operations.html", lambda: _list_view(site, after))
+        return await site.page(request, "operations.html", lambda: _list_view(site.seen_by(request), after))
 
     @get("/operations/{operation:str}", opt=needs(Scope.READ))
     async def one(request: AnyRequest) -> Response[bytes]:
         name = request.path_params["operation"]
-        return await site.page(request, "operation.html", lambda: _one_view(site, name))
+        return await site.page(request, "operation.html", lambda: _one_view(site.seen_by(request), name))
 
     @post("/operations/{operation:str}/stop", opt=needs(Scope.OPERATE))
     async def stop(request: AnyRequest) -> Redirect:
