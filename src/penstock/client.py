@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from random import Random
 from threading import Event
-from typing import Any, Final, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, Unpack, cast
 
 from penstock import integrations
 from penstock.admission import Admission
@@ -27,7 +27,7 @@ from penstock.domain.job import Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.outcomes import Running
 from penstock.domain.queries import Filters, job_query
-from penstock.domain.reports import Word, check_send, meaning
+from penstock.domain.reports import Word, check_send, checked_word, meaning
 from penstock.domain.states import TERMINAL, Effect, JobState, Verb
 from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, NotFound, PenstockError, StoreError, StoreUnavailable
@@ -39,7 +39,10 @@ from penstock.ports.clock import Clock, SystemClock
 from penstock.ports.insight import GroupPage, GroupRow
 from penstock.ports.operations import Operation, OperationPage
 from penstock.ports.store import Done, Report, Reported, Store, Timeline
-from penstock.stores.connect import opened
+from penstock.stores.connect import is_api, opened
+
+if TYPE_CHECKING:
+    from penstock.stores.remote.store import RemoteStore
 
 Answer: TypeAlias = Enqueued | PenstockError
 Answers: TypeAlias = list[Answer]
@@ -72,7 +75,8 @@ class Client:
         self.store: Store = opened(store, clock=self._clock.now, key=api_key)
         self._url = store if isinstance(store, str) else None
         self._notify = notify
-        self._admission = Admission(self.store, self._clock.monotonic)
+        self._node = cast("RemoteStore", self.store) if isinstance(store, str) and is_api(store) else None
+        self._admission = Admission(self.store, self._clock.monotonic, node=self._node is not None)
         self._ids = Ulids(lambda: int(self._clock.now().timestamp() * 1000), os.urandom)
         self._random = Random()  # noqa: S311 - spreads retries, guards nothing
         self._closed = Event()
@@ -370,10 +374,12 @@ class Client:
         A failure is tried again as the lane says, or after `after`, unless it is not `retryable`. A report of
         another send than the current one is recorded as late and changes nothing.
         """
-        job = self.get(id)
         word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
+        if self._node is not None:
+            return self._node.tell(arguments.known_id(id), check_send(send), checked_word(word))
+        job = self.get(id)
         means = meaning(word, job=job.live, lane=self.lane(job.lane), random=self._random.random())
-        told = Report(id=job.id, send=check_send(send), outcome=means, word=word)
+        told = Report(id=job.id, send=check_send(send), outcome=means)
         [reported] = self.store.report([told])
         if reported.applied and not isinstance(means, Running):
             self._wake([job.lane])

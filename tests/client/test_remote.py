@@ -24,7 +24,7 @@ from penstock import connect as connect_client
 from penstock.cli.main import main
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
-from penstock.domain.outcomes import Dead
+from penstock.domain.outcomes import Dead, Dispatched
 from penstock.domain.states import Effect, JobState, Reason
 from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, StoreClosed, VersionChanged
 from penstock.stores.remote.store import NotRemote
@@ -267,3 +267,42 @@ def test_a_node_that_wants_to_know_who_asks_is_told_by_a_key(sqlite_url: str) ->
                 shop.hold(made.id, reason="x")
 
     assert key not in str(nobody.value)
+
+
+def test_a_key_that_may_only_enqueue_or_only_report_is_enough_for_that(sqlite_url: str) -> None:
+    """Producers and executors get the narrowest key: they must not need to see lanes or jobs."""
+    with Client(sqlite_url, actor="api") as client, served(client, login=True) as http:
+        http.node.start()
+        producer, executor = (
+            make_key(client.store, scope, scope)["Authorization"].removeprefix("Bearer ")
+            for scope in ("enqueue", "report")
+        )
+        with Client(http.node.url, api_key=producer) as shop:
+            made = shop.enqueue("orders", {"n": 1})
+            nowhere, large, pool = shop.enqueue_many(
+                [
+                    {"lane": "order"},
+                    {"lane": "orders", "payload": "x" * (7 << 20)},
+                    {"lane": "orders", "pool": "nobodys"},
+                ]
+            )
+            with pytest.raises(Forbidden, match="read"):
+                shop.get(made.id)
+        shell = CliRunner(env={"PENSTOCK_API_KEY": producer})
+        by_hand = shell.invoke(main, ["enqueue", "orders", "7", "--url", http.node.url])
+        lines = shell.invoke(main, ["enqueue", "orders", "-", "--url", http.node.url], input='{"payload": 8}')
+        assert (by_hand.exit_code, lines.exit_code) == (0, 0), (by_hand.stderr, lines.stderr)
+        client.store.put_lane(lane("orders", complete_on="reported"), actor="test")
+        claimed = some(claim(client.store, lane="orders"))
+        settle(client.store, claimed, Dispatched(timedelta(minutes=1)))
+        with Client(http.node.url, api_key=executor) as worker:
+            assert worker.report(made.id, 1, "succeeded", result={"n": 2}).applied
+            with pytest.raises(InvalidJob, match="none of started"):
+                worker.report(made.id, 1, "done")
+        assert client.get(made.id).state is JobState.SUCCEEDED
+    assert isinstance(nowhere, UnknownLane)
+    assert nowhere.near == ("orders",)
+    assert [(type(one), getattr(one, "field", "")) for one in (large, pool)] == [
+        (InvalidJob, "payload"),
+        (InvalidJob, "pool"),
+    ]

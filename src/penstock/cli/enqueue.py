@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 import threading
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -24,6 +25,7 @@ from penstock.domain.notes import alive
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import BadPayload, Json, checked
 from penstock.domain.states import TERMINAL, JobState
+from penstock.errors import Forbidden
 from penstock.wire import enqueued_object, job_object
 
 if TYPE_CHECKING:
@@ -123,7 +125,8 @@ def enqueue(  # noqa: PLR0917 - click passes by name
     if payload == "-":
         if wait or "key" in given:
             raise click.UsageError("--wait and --key are for one job; in a stream each line has its own key")
-        client.lane(lane)  # known, or it ends here
+        with suppress(Forbidden):  # a key that may only enqueue: the node says it of each line
+            client.lane(lane)  # known, or it ends here
         if not sys.stdin:
             raise click.UsageError("stdin is closed: give the lines, as in < jobs.ndjson")
         stream = Stream(as_json=as_json, stop_on_error=stop_on_error, progress=progress)

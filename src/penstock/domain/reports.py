@@ -1,6 +1,6 @@
 """What an executor may say of a send, and what it means for the job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -42,28 +42,34 @@ def check_send(send: object) -> int:
     return send
 
 
-def meaning(word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
-    """Return the outcome that an executor's word is for a job of this lane, or raise InvalidJob."""
+def checked_word(word: Word) -> Word:
+    """Return the word as it is kept, its error as plain text and its result as JSON, or raise InvalidJob."""
     if word.error is not None and not isinstance(word.error, str):
         raise InvalidJob("error", f"is a {type(word.error).__name__}: give text, like str(error)")
-    error = None if word.error is None else _plain(word.error)
     if word.after is not None and not isinstance(word.after, timedelta):
         raise InvalidJob("after", f"{word.after!r} is no stretch of time: give timedelta(minutes=5)")
     if word.after is not None and not timedelta(0) <= word.after <= LONGEST_DELAY:
         raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days")
+    if word.outcome not in WORDS:
+        raise InvalidJob("outcome", f"{word.outcome!r} is none of {', '.join(WORDS)}")
+    error = None if word.error is None else _plain(word.error)
+    return replace(word, error=error, result=_result(word.result) if word.outcome == "succeeded" else None)
+
+
+def meaning(word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
+    """Return the outcome that an executor's word is for a job of this lane, or raise InvalidJob."""
+    word = checked_word(word)
     match word.outcome:
         case "started":
             return Running(parse_duration(lane["run_timeout"]))
         case "heartbeat":
             return Running(parse_duration(lane["heartbeat"]) * MISSED_BEATS)
         case "succeeded":
-            return Succeeded(result=_result(word.result))
+            return Succeeded(result=None if word.result is None else str(word.result))
         case "failed":
-            return _failed(error, word, job=job, lane=lane, random=random)
-        case "deferred":
-            return Deferred(word.after or timedelta(0), error)
+            return _failed(word.error, word, job=job, lane=lane, random=random)
         case _:
-            raise InvalidJob("outcome", f"{word.outcome!r} is none of {', '.join(WORDS)}")
+            return Deferred(word.after or timedelta(0), word.error)
 
 
 def _failed(error: str | None, word: Word, *, job: Live, lane: Lane, random: float) -> Outcome:
@@ -76,18 +82,18 @@ def _failed(error: str | None, word: Word, *, job: Live, lane: Lane, random: flo
     return Failed(error, word.after) if word.after is not None and isinstance(outcome, Failed) else outcome
 
 
-def _result(value: object) -> str | None:
+def _result(value: object) -> Json | None:
     if value is None:
         return None
     try:
-        text = str(checked(value)) if isinstance(value, Json) else dumped(value)
+        text = checked(value) if isinstance(value, Json) else dumped(value)
     except BadPayload as error:
         raise InvalidJob("result", str(error)) from None
     if len(text.encode()) > MAX_RESULT_BYTES:
         raise InvalidJob(
             "result", f"is larger than {MAX_RESULT_BYTES} bytes: keep it elsewhere, report where"
         )
-    return text
+    return Json(text)
 
 
 def _plain(text: str) -> str:

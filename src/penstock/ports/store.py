@@ -23,7 +23,6 @@ from penstock.domain.lanes import Lane
 from penstock.domain.leases import Term
 from penstock.domain.outcomes import Outcome
 from penstock.domain.pools import Pool
-from penstock.domain.reports import Word
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import PenstockError
 from penstock.ports.access import Access
@@ -80,12 +79,11 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an executor says of one send of a job: what it means, and `word` for word if it goes to a node."""
+    """What an executor's word on one send of a job means."""
 
     id: str
     send: int
     outcome: Outcome
-    word: Word | None = None
 
 
 class Reported(NamedTuple):

@@ -14,12 +14,12 @@ from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import AuditPage, Enqueued, Job, NewJob
 from penstock.domain.operations import NewOperation, Operation, OperationPage
-from penstock.domain.outcomes import Succeeded
+from penstock.domain.reports import Word
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.errors import InvalidJob, KeyConflict, NotFound, PenstockError, UnknownLane
 from penstock.ports.insight import GroupPage
-from penstock.ports.store import Done, Report, Reported, Timeline
+from penstock.ports.store import Done, Reported, Timeline
 from penstock.stores.remote.decoding import (
     LONG_AGO,
     entry_of,
@@ -38,6 +38,9 @@ from penstock.wire import Raw, encode
 
 MOST_JOBS: Final = 1_000
 MOST_BYTES: Final = 6 * 1024 * 1024
+_TOO_LARGE: Final = (
+    f"is larger than the {MOST_BYTES >> 20} MiB that go through a node's API: keep it elsewhere, send where"
+)
 _TAKEN: Final = re.compile(r'key "(.*)" already belongs to job ([0-9A-Z]{26})', re.DOTALL)
 _NOWHERE: Final = re.compile(r'unknown lane "(.*?)"(?:; did you mean (.*)\?|; penstock .*)?', re.DOTALL)
 
@@ -83,16 +86,25 @@ class RemoteStore(SettingsPart):
         """Write jobs, up to 1,000 and 6 MiB with a request."""
         answers = list[Enqueued | PenstockError]()
         for part in _parts([encode(new_job_object(job)) for job in jobs]):
+            if len(part) == 1 and len(part[0].encode()) > MOST_BYTES:
+                answers.append(InvalidJob("payload", _TOO_LARGE))
+                continue
             found = self.api.send("POST", "/api/jobs", {"jobs": [Raw(text) for text in part]})
             answers += [_enqueued(result) for result in found["results"]]
         return answers
 
     # -- executors and operators
-    def report(self, reports: Sequence[Report]) -> list[Reported]:
-        """Tell what became of sends."""
-        return [
-            Reported(**self.api.send("POST", f"/api/jobs/{one.id}/outcome", _said(one))) for one in reports
-        ]
+    def tell(self, id: str, send: int, word: Word) -> Reported:  # noqa: A002
+        """Tell what became of a send as it was said: what it means depends on the lane, the node knows."""
+        body = {
+            "send": send,
+            "outcome": word.outcome,
+            "retryable": word.retryable,
+            "error": word.error,
+            "result": None if word.result is None else Raw(str(word.result)),
+            "after": None if word.after is None else word.after.total_seconds(),
+        }
+        return Reported(**self.api.send("POST", f"/api/jobs/{id}/outcome", body))
 
     def operate(
         self, verb: Verb, ids: Sequence[str], *, actor: str, reason: str, force: bool = False
@@ -287,22 +299,6 @@ def _enqueued(result: dict[str, Any]) -> Enqueued | PenstockError:
     if field == "lane" and (nowhere := _NOWHERE.fullmatch(said)):
         return UnknownLane(nowhere[1], nowhere[2].split(", ") if nowhere[2] else ())
     return lane_full(said) or InvalidJob(field, said.removeprefix(f"{field}: "))
-
-
-def _said(report: Report) -> dict[str, Any]:
-    """Return a report as it was said: what it means depends on the lane and is for the node to say."""
-    word, means = report.word, report.outcome
-    if word is None:
-        raise NotRemote("a report without an executor's word")
-    result = means.result if isinstance(means, Succeeded) else None
-    return {
-        "send": report.send,
-        "outcome": word.outcome,
-        "retryable": word.retryable,
-        "error": getattr(means, "error", None),  # cut to what is kept
-        "result": None if result is None else Raw(result),
-        "after": None if word.after is None else word.after.total_seconds(),
-    }
 
 
 def _line(query: JobQuery, now: Callable[[], datetime]) -> str:
