@@ -1,12 +1,19 @@
 """Every screen in a real browser: it shows what there is, fits, and keeps nobody out."""
 
 import re
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from penstock import Client
 from penstock.domain.access import Scope, hashed
+from penstock.domain.lanes import lane
 from penstock.ports.store import Ask
+from penstock.stores.sqlite.store import SqliteStore
+from tests.api.node import served
 from tests.ui.browsing import overflows, serious, tab
 from tests.ui.conftest import Seeded
 from tests.ui.seed import MARKUP
@@ -65,6 +72,26 @@ def test_everything_fits_on_a_phone_and_is_legible_in_the_dark(browser: Browser,
             faults[path] += serious(page, only="color-contrast") if path in LEGIBLE else []
 
     assert {path: found for path, found in faults.items() if found} == {}
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_fit(browser: Browser, tmp_path: Path, width: int) -> None:
+    name, group, word = "lane-" + "x" * 58, "g" * 250, "w" * 300
+    with closing(SqliteStore(tmp_path / "penstock.db")) as store, served(Client(store)) as http:
+        store.migrate()
+        store.put_lane(lane(name, mode="block_on_error", target=f"http://a.example/{word}"), actor="a" * 80)
+        header = {f"X-{'h' * 60}": word}
+        jobs = [http.node.client.enqueue(name, {word: word}, group=group, headers=header, key=f"{n}{group}")
+                for n in range(2)]  # fmt: skip
+        http.node.client.hold(jobs[0].id, reason=word)
+        store.pause_lane(name, paused=True, actor="a" * 80, reason=word)
+        places = [f"/jobs/{jobs[0].id}", f"/jobs/{jobs[1].id}", f"/lanes/{name}", "/bulk?verb=skip&q="]
+        wide = []
+        with tab(browser, http.node.url, width=width) as page:
+            for path in (*places, "/", "/lanes", "/jobs", "/groups?show=all", "/audit"):
+                page.goto(path)
+                wide += [path] if overflows(page) else []
+    assert wide == []
 
 
 def test_what_callers_wrote_stays_text(browser: Browser, seeded: Seeded) -> None:

@@ -11,6 +11,7 @@ from penstock.ui.assets import Assets
 
 FILTERS: Final = (
     "number", "short", "span", "ms", "ago", "at", "stamp", "clock", "size", "pretty", "plural", "setting",
+    "sentence",
 )  # fmt: skip
 STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead")
 

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 NONE: Final = "–"  # noqa: RUF001 - a dash is what it is
+# Words with which an explanation begins that leaves out whom it is about: the job.
+OF_THE_JOB: Final = frozenset({"is", "was", "has", "had", "waits", "comes"})
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
@@ -109,6 +111,14 @@ def _written(value: object, newline: str) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Return `1 job`, `2 jobs`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def sentence(explained: str) -> str:
+    """Return why a job is where it is as a sentence: about the job, or about what holds it."""
+    first = explained.partition(" ")[0]
+    if first in OF_THE_JOB:
+        return f"It {explained}."
+    return f"{explained[:1].upper() if first.isalpha() else explained[:1]}{explained[1:]}."
 
 
 def setting(value: Any) -> str:  # noqa: ANN401 - a setting is a text, a number, a flag or nothing
