@@ -290,7 +290,9 @@ class Conduct:
             return
         # What prolongs it is not known to all at once: until then what they knew of holds.
         before = [left for left in self._left.get(target.name, ()) if left.until >= self.clocks.store()]
-        self._left[target.name] = [*before, Left(at, max(ends))]
+        # A call that was still out may have closed it meanwhile: then only what is asked for now counts.
+        shortened = [left._replace(until=min(left.until, max(ends))) for left in before]
+        self._left[target.name] = [*shortened, Left(at, max(ends))]
 
     def _check_abandoned(self, call: Call) -> None:
         """A node that is well renews what it holds: nothing is taken over from it."""
