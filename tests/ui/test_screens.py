@@ -120,13 +120,18 @@ def test_a_change_appears_without_a_reload_and_rows_do_not_jump(browser: Browser
         page.evaluate("window.untouched = true")
         rows = page.locator("tbody tr")
         before = rows.count()
-        seeded.client.enqueue("orders", {"n": 1}, group="late")
+        late = seeded.client.enqueue("orders", {"n": 1}, group="late")
 
         expect(page.locator("#fresh")).to_have_text("1 new – show")  # noqa: RUF001
         assert rows.count() == before
         assert page.evaluate("window.untouched")
         page.locator("#fresh").click()
         expect(rows).to_have_count(before + 1)
+        row = page.locator(f"#job-{late.id}")
+        expect(row).not_to_have_class("old")
+        seeded.client.cancel(late.id, reason="it left the list")
+        expect(row).to_have_class("old")
+        expect(row).to_have_attribute("title", re.compile("no longer matches"))
 
 
 def test_the_overview_counts_on_by_itself(browser: Browser, seeded: Seeded) -> None:

@@ -5,6 +5,7 @@ import { heard, span } from "./times.js";
 
 const STALE_MS = 6000;
 const RETRY_MS = 3000;
+const OLD = "As it was: it no longer matches, or newer ones came before it. Reload to see what is there now.";
 let last = Date.now();
 let busy = false;
 let wanted = false;
@@ -75,6 +76,8 @@ function mergeRows(html, list, refreshed) {
   let known = 0;
   for (const row of list.querySelectorAll("tr[id]")) {
     const next = incoming.get(row.id);
+    row.classList.toggle("old", !next); // it left the list, and nobody tells what became of it
+    /** @type {HTMLElement} */ (row).title = next ? "" : OLD;
     if (!next) continue;
     known += 1;
     for (let index = 0; index < row.children.length; index += 1) {
