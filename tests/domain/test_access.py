@@ -14,6 +14,7 @@ from penstock.domain.access import (
     new_token,
     role_of,
     spelled,
+    told,
 )
 from penstock.domain.masking import masked_in, without_answer, without_content, without_credentials
 from penstock.errors import InvalidSetting
@@ -33,6 +34,9 @@ def test_scopes_are_given_by_name_and_by_role() -> None:
     assert spelled(check_scopes(["payload"], ["viewer"])) == "read,payload"
     assert role_of(check_scopes([], ["viewer"])) == "viewer"
     assert role_of(check_scopes(["enqueue"])) is None
+    assert told(check_scopes([], ["admin"])) == "admin"
+    assert told(check_scopes(["admin"])) == "admin alone"
+    assert told(check_scopes(["read", "enqueue"])) == "read,enqueue"
 
 
 def test_the_scope_admin_is_not_the_role() -> None:

@@ -11,7 +11,7 @@ from penstock.cli.options import actor, confirmed, json_option, note, reason_opt
 from penstock.cli.render import ago, print_json, print_table
 from penstock.cli.serve import Duration
 from penstock.client import Client
-from penstock.domain.access import ROLES, Scope, role_of, spelled
+from penstock.domain.access import ROLES, Scope, spelled, told
 from penstock.granting import grant_key, key_object
 
 role_option: Final = click.option(
@@ -91,7 +91,7 @@ def list_(client: Client, *, everything: bool, as_json: bool) -> None:
         (
             key.name,
             key.id,
-            role_of(key.scopes) or spelled(key.scopes),
+            told(key.scopes),
             key.tenant,
             key.problem(now) or "valid",
             ago(key.expires_at, now),

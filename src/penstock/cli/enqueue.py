@@ -125,8 +125,7 @@ def enqueue(  # noqa: PLR0917 - click passes by name
     if payload == "-":
         if wait or "key" in given:
             raise click.UsageError("--wait and --key are for one job; in a stream each line has its own key")
-        with suppress(Forbidden):  # a key that may only enqueue: the node says it of each line
-            client.lane(lane)  # known, or it ends here
+        _check_lane(client, lane)
         if not sys.stdin:
             raise click.UsageError("stdin is closed: give the lines, as in < jobs.ndjson")
         stream = Stream(as_json=as_json, stop_on_error=stop_on_error, progress=progress)
@@ -143,6 +142,12 @@ def enqueue(  # noqa: PLR0917 - click passes by name
             _wait(client, answer.id, timeout, as_json=as_json)
         else:
             _print(answer, as_json=as_json)
+
+
+def _check_lane(client: Client, lane: str) -> None:
+    """End here if nobody knows the lane; a key that may only enqueue learns it line by line."""
+    with suppress(Forbidden):
+        client.lane(lane)
 
 
 def _tell(client: Client, given: dict[str, Any], now: datetime) -> None:

@@ -11,7 +11,7 @@ from penstock.cli.access import role_option, scope_option, tenant_option
 from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import ago, print_json, print_table
 from penstock.client import Client
-from penstock.domain.access import role_of, spelled
+from penstock.domain.access import spelled, told
 from penstock.errors import InvalidSetting, NotFound
 from penstock.granting import grant_login, user_object
 from penstock.ports.access import User
@@ -128,10 +128,7 @@ def list_(client: Client, *, as_json: bool) -> None:
     if as_json:
         print_json({"users": [user_object(user) for user in found]})
         return
-    rows = [
-        (user.name, role_of(user.scopes) or spelled(user.scopes), user.tenant, ago(user.seen_at, now))
-        for user in found
-    ]
+    rows = [(user.name, told(user.scopes), user.tenant, ago(user.seen_at, now)) for user in found]
     print_table(
         ["name", "may", "tenant", "logged in"],
         rows,

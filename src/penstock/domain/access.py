@@ -81,6 +81,12 @@ def role_of(scopes: Collection[Scope]) -> str | None:
     return next((role for role, bundle in ROLES.items() if bundle == frozenset(scopes)), None)
 
 
+def told(scopes: Collection[Scope]) -> str:
+    """Return what somebody may do as people read it: a role, or scopes; `admin` alone is not the role."""
+    alone = frozenset(scopes) == {Scope.ADMIN}
+    return role_of(scopes) or (f"{Scope.ADMIN} alone" if alone else spelled(scopes))
+
+
 def spelled(scopes: Iterable[Scope]) -> str:
     """Return scopes as they are kept: names in their own order, with a comma between."""
     chosen = frozenset(scopes)

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
 from penstock.api.scopes import needs, who_of
-from penstock.domain.access import ROLES, Scope, role_of, spelled
+from penstock.domain.access import ROLES, Scope, told
 from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting, PenstockError
 from penstock.granting import grant_key, grant_login
@@ -73,7 +73,7 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
                 entropy=os.urandom,
                 **_granted(request, fields),
             )
-            return f"{user.name} is let in: {role_of(user.scopes) or spelled(user.scopes)}."
+            return f"{user.name} is let in: {told(user.scopes)}."
 
         return await acted(site, HERE, act)
 
@@ -97,15 +97,9 @@ def _view(site: Site, *, everything: bool = False, made: ApiKey | None = None) -
     return {
         "screen": "access",
         "now": now,
-        "keys": [
-            {"key": key, "may": role_of(key.scopes) or spelled(key.scopes), "problem": key.problem(now)}
-            for key in keys[:MOST]
-        ],
+        "keys": [{"key": key, "may": told(key.scopes), "problem": key.problem(now)} for key in keys[:MOST]],
         "more": max(0, len(keys) - MOST),
-        "users": [
-            {"user": user, "may": role_of(user.scopes) or spelled(user.scopes)}
-            for user in site.store.users()[:MOST]
-        ],
+        "users": [{"user": user, "may": told(user.scopes)} for user in site.store.users()[:MOST]],
         "everything": everything,
         "made": made,
         "key": None,
