@@ -75,8 +75,10 @@ def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None) -> Lane:
     if not rows:
         _check_pool(tx, lane["pool"])
         # Of two nodes that create the same lane the second waits here, and compares with what the first made.
-        tx.execute(CREATE, name=lane.name, now=tx.now, actor=actor, **lane.settings)
+        made = tx.execute(CREATE, name=lane.name, now=tx.now, actor=actor, **lane.settings)
     stored = _known(tx, lane.name)
+    if not rows and not made:
+        check_version("lane", lane.name, stored.version, expect)
     changed = _changed(stored.settings, lane.settings)
     if not changed:
         return stored

@@ -42,7 +42,9 @@ T = TypeVar("T")
 COLUMNS: Final = Operation._fields
 _ALL: Final = ", ".join(COLUMNS)
 ONE: Final = f"SELECT {_ALL} FROM penstock.operations WHERE id = :id"
-ADD: Final = f"INSERT INTO penstock.operations ({_ALL}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})"
+ADD: Final = f"""
+    INSERT INTO penstock.operations ({_ALL}) VALUES ({", ".join(f":{name}" for name in COLUMNS)})
+        ON CONFLICT DO NOTHING"""
 BY_KEY: Final = f"SELECT {_ALL} FROM penstock.operations WHERE key = :key"
 UNENDED: Final = f"SELECT {_ALL} FROM penstock.operations WHERE finished_at IS NULL ORDER BY id LIMIT :few"
 PAGE: Final = f"SELECT {_ALL} FROM penstock.operations WHERE id < :last ORDER BY id DESC LIMIT :limit"
@@ -81,14 +83,13 @@ class OperationsPart:
 
         def work(tx: Tx) -> Operation:
             query_of(new.verb, new.filter, now=tx.now, tenant=new.tenant)
-            known = None if new.key is None else one(tx.fetch(BY_KEY, key=new.key))
-            if known is not None:
-                check_same(found := _operation(tx, known), new)
-                return found
+            if (known := _begun_as(tx, new)) is not None:
+                return known
             if len(tx.fetch(UNENDED, few=MOST_OPEN)) >= MOST_OPEN:
                 raise InUse("operation", new.filter, f"waits: {MOST_OPEN} are open, stop one or try later")
             made = begun(new, id=self.ids(), now=tx.now)
-            tx.execute(ADD, **made._asdict())
+            if not tx.execute(ADD, **made._asdict()) and (first := _begun_as(tx, new)) is not None:
+                return first  # somebody began it meanwhile
             _note(tx, made, made.actor, "operation.start", made.reason)
             return made
 
@@ -252,6 +253,16 @@ def _operation(tx: Tx, row: Row) -> Operation:
         next_at=after or tx.now,
         finished_at=tx.time(found.finished_at),
     )
+
+
+def _begun_as(tx: Tx, new: NewOperation) -> Operation | None:
+    """Return the operation that was begun under the same key; it must be the same one."""
+    row = None if new.key is None else one(tx.fetch(BY_KEY, key=new.key))
+    if row is None:
+        return None
+    known = _operation(tx, row)
+    check_same(known, new)
+    return known
 
 
 def _note(tx: Tx, operation: Operation, actor: str, action: str, reason: str) -> None:

@@ -32,8 +32,10 @@ def put_pool(tx: Tx, pool: Pool, actor: str, expect: int | None = None) -> Pool:
     rows = tx.fetch(LOAD_ONE, name=pool.name)
     check_version("pool", pool.name, rows[0][1] if rows else 0, expect)
     if not rows:
-        tx.execute(CREATE, name=pool.name, now=tx.now, actor=actor, **pool.settings)
+        made = tx.execute(CREATE, name=pool.name, now=tx.now, actor=actor, **pool.settings)
     stored = _known(tx, pool.name)
+    if not rows and not made:  # somebody made it meanwhile
+        check_version("pool", pool.name, stored.version, expect)
     changed = {name: value for name, value in pool.settings.items() if stored.settings[name] != value}
     if changed:
         tx.execute(update_sql("pools", tuple(changed)), id=stored.id, now=tx.now, actor=actor, **changed)

@@ -1,11 +1,16 @@
 """Several threads at once: however they interleave, the promises hold."""
 
+from contextlib import suppress
 from functools import partial
 
 from penstock.domain.job import Enqueued
+from penstock.domain.lanes import lane
+from penstock.domain.operations import NewOperation
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dispatched, Lapsed, Succeeded
+from penstock.domain.pools import pool
 from penstock.domain.states import Effect, JobState, Verb
+from penstock.errors import VersionChanged
 from penstock.ports.store import Report, Store
 from penstock.testing.store_suite.factories import (
     HOUR,
@@ -60,6 +65,35 @@ class RaceTests:
 
         assert sorted(keyed) == [Enqueued(made)] + [Enqueued(made, duplicate=True)] * 5
         assert store.counts() == {(LANE, JobState.PENDING): 7}
+
+    def test_of_many_who_make_what_is_not_there_one_does(self, store: Store) -> None:
+        """The others learn that it is there, and change nothing."""
+
+        def make_lane(name: str, n: int) -> int:
+            with suppress(VersionChanged):
+                store.put_lane(lane(name, batch_size=n), actor="t", expect=0)
+                return n
+            return 0
+
+        def make_pool(name: str, n: int) -> int:
+            with suppress(VersionChanged):
+                store.put_pool(pool(name, max_in_flight=n), actor="t", expect=0)
+                return n
+            return 0
+
+        for name in (f"made-{each}" for each in range(ROUNDS // 4)):
+            lanes = together(*(partial(make_lane, name, n) for n in range(1, 7)))
+            pools = together(*(partial(make_pool, name, n) for n in range(1, 7)))
+            assert [n for n in lanes if n] == [store.lanes()[name]["batch_size"]]
+            assert [n for n in pools if n] == [store.pools()[name].settings["max_in_flight"]]
+
+    def test_one_operation_begun_by_many_at_once_is_one(self, store: Store) -> None:
+        """Whoever gives its key gets the same one."""
+        put_lane(store)
+        for each in range(ROUNDS // 4):
+            new = NewOperation(verb=Verb.HOLD, filter="", actor="ops", reason="r", key=f"k{each}")
+            assert len({found.id for found in together(*[partial(store.start_operation, new)] * 6)}) == 1
+        assert len(store.open_operations()) == ROUNDS // 4
 
     def test_many_callers_at_once_lose_nothing(self, store: Store) -> None:
         """Every accepted job is there, once, with an arrival of its own."""
