@@ -25,8 +25,9 @@ from penstock.cli.main import main
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead, Dispatched
+from penstock.domain.pools import pool
 from penstock.domain.states import Effect, JobState, Reason
-from penstock.errors import Forbidden, InvalidQuery, InvalidSetting, StoreClosed, VersionChanged
+from penstock.errors import Forbidden, InUse, InvalidQuery, InvalidSetting, StoreClosed, VersionChanged
 from penstock.stores.remote.store import NotRemote
 from penstock.testing.store_suite.factories import claim, settle, some
 from penstock.wire import encode, job_object
@@ -119,7 +120,14 @@ def test_lanes_pools_groups_and_pauses(node: Http, remote: Client) -> None:
         store.put_lane(lane("pay", batch_size=8), actor="x", expect=0)
     assert store.pause_lane("pay", paused=True, actor="x", reason="lunch").pause_reason == "lunch"
     assert not store.pause_lane("pay", paused=False, actor="x", reason="back").paused
+    store.put_pool(pool("p"), actor="x")
+    with pytest.raises(VersionChanged, match=r'^pool "p" is at version 1 now'):
+        store.put_pool(pool("p", rate="1/s"), actor="x", expect=0)
+    store.put_lane(lane("pay", pool="p"), actor="x")
+    with pytest.raises(InUse, match=r'^pool "p" is'):
+        store.delete_pool("p", actor="x", reason="over")
     store.delete_lane("pay", actor="x", reason="over")
+    store.delete_pool("p", actor="x", reason="over")
     assert "pay" not in store.lanes()
     assert store.pools() == {}
     assert store.pause_store(paused=True, actor="x", reason="fire") is not None
@@ -263,7 +271,7 @@ def test_a_node_that_wants_to_know_who_asks_is_told_by_a_key(sqlite_url: str) ->
         with connect_client(http.node.url, api_key=key) as shop:
             made = shop.enqueue("orders", 1, key="k")
             assert shop.get(made.id).state is JobState.PENDING
-            with pytest.raises(Forbidden, match="operate"):
+            with pytest.raises(Forbidden, match=r"^key:shop may not do this: it needs the scope operate$"):
                 shop.hold(made.id, reason="x")
 
     assert key not in str(nobody.value)

@@ -37,6 +37,14 @@ class StoreAway(NodeUnreachable):
         )
 
 
+class NotLetIn(NodeUnreachable):
+    """The node is there, and answers to others."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        fix = f"set {API_KEY} to a key that may: penstock access create NAME --role viewer"
+        super(NodeUnreachable, self).__init__(f"the node at {url} refuses: {problem}; {fix}")
+
+
 def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str, Any]:
     """Return the JSON object at an address of the node, or raise NodeUnreachable."""
     try:
@@ -56,8 +64,7 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
     if answer.status == UNAVAILABLE and UNAVAILABLE not in statuses and isinstance(found, dict):
         raise StoreAway(url, str(found.get("detail") or "it is not ready"))
     if answer.status in {401, 403} and isinstance(found, dict):
-        fix = f"set {API_KEY} to a key that may: penstock access create NAME --role viewer"
-        raise NodeUnreachable(url, str(found.get("detail") or f"it answered {answer.status}"), fix)
+        raise NotLetIn(url, str(found.get("detail") or f"it answered {answer.status}"))
     if answer.status not in statuses or not isinstance(found, dict):
         raise NodeUnreachable(url, f"it answered {answer.status}", "if it is a node, its log says why")
     return found

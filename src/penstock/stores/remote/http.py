@@ -103,7 +103,8 @@ class Api:
                 # A connection that was kept may have been closed meanwhile; a look is safe to repeat.
                 if again and not fresh and method == "GET":
                     continue
-                raise StoreUnavailable(f"{method} {self.url} ({error!r})") from error
+                why = getattr(error, "strerror", None) or repr(error)
+                raise StoreUnavailable(f"{method} {self.url} ({why}): is a node running there?") from error
         raise AssertionError
 
     def _new(self) -> HTTPConnection:
@@ -149,6 +150,8 @@ def error_of(status: int, problem: Mapping[str, Any]) -> PenstockError:
     words = detail.removeprefix(f"{field}: ")
     quoted = _QUOTED.search(detail)
     name = quoted[1] if quoted else ""
+    thing, rest = (detail[: quoted.start() - 1], detail[quoted.end() + 1 :]) if quoted else ("", words)
+    who, said, what = detail.partition(" may not ")
     made: Mapping[str, Callable[[], PenstockError]] = {
         "invalid-job": lambda: InvalidJob(field, words),
         "lane-full": lambda: lane_full(detail) or InvalidJob("lane", words),
@@ -158,11 +161,11 @@ def error_of(status: int, problem: Mapping[str, Any]) -> PenstockError:
         "invalid-query": lambda: InvalidQuery(field, words),
         "invalid-cursor": lambda: InvalidCursor(words.removeprefix(NOWHERE)),
         "invalid-setting": lambda: InvalidSetting(field, words),
-        "version-changed": lambda: VersionChanged("lane", name, int(problem.get("version", 0))),
-        "in-use": lambda: InUse("", name, words),
-        "forbidden": lambda: Forbidden("this key", words),
-        "missing-scope": lambda: Forbidden("this key", words),
-        "store-unavailable": lambda: StoreUnavailable(words),
+        "version-changed": lambda: VersionChanged(thing or "lane", name, int(problem.get("version", 0))),
+        "in-use": lambda: InUse(thing, name, rest),
+        "forbidden": lambda: Forbidden(who, what) if said else Refused(status, problem),
+        "missing-scope": lambda: Forbidden(who, what),
+        "store-unavailable": lambda: StoreUnavailable(words.removeprefix("store unavailable during ")),
     }
     gone = _NOBODY.fullmatch(detail)
     if kind == "not-found" and gone:
