@@ -16,7 +16,7 @@ from penstock.domain.access import Scope, Who
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
-from penstock.domain.masking import MASK, without_answer, without_content
+from penstock.domain.masking import MASK, without_answer, without_content, without_hashes
 from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
 from penstock.domain.standing import Standing
 from penstock.domain.states import Effect, Verb
@@ -216,7 +216,11 @@ class LimitedStore:
         if not self._hides:
             return found
         attempts = [attempt._replace(error=without_answer(attempt.error)) for attempt in found.attempts]
-        return Timeline(attempts, found.audit)
+        audit = [
+            row._replace(before=without_hashes(row.before), after=without_hashes(row.after))
+            for row in found.audit
+        ]
+        return Timeline(attempts, audit)
 
     def payload_versions(self, id: str) -> list[Version]:  # noqa: A002
         """Return what a job was to send, to those who may see it."""
@@ -254,7 +258,7 @@ class LimitedStore:
 
     def _noted(self, entry: AuditEntry) -> AuditEntry:
         if not entry.action.startswith("operation."):
-            return entry
+            return entry._replace(before=without_hashes(entry.before), after=without_hashes(entry.after))
         said = json.loads(entry.after or "{}")
         hidden = self._tells(said.get("verb", ""), said.get("filter", ""))
         return entry._replace(after=json.dumps({**said, "filter": MASK})) if hidden else entry

@@ -172,8 +172,13 @@ def test_what_jobs_carry_is_hidden(client: Client) -> None:
     with pytest.raises(Forbidden, match="scope payload"):
         viewer.store.payload_versions(id_)
     assert viewer.counts() == client.counts()
+    client.edit(id_, payload={"card": "1111"}, reason="r")
+    for seen in (client, viewer):
+        told = repr(seen.store.timeline(id_)) + repr(seen.store.audit_log())
+        assert ("sha256:" in told) is (seen is client)
+        assert "revision" in told
     viewer.close()
-    assert "4242" in repr(client.get(id_))
+    assert "1111" in repr(client.get(id_))
 
 
 def test_whoever_may_not_see_what_a_job_carries_cannot_have_it_sent_elsewhere(client: Client) -> None:

@@ -10,6 +10,7 @@ from penstock.domain.job import Job
 # An error of ours that quotes what the target answered begins like this (domain/answers.py).
 _ANSWER: Final = re.compile(r"(HTTP \d{3}): .*", re.DOTALL)
 MASK: Final = "***"
+_HASH: Final = "sha256:"
 _CREDENTIAL: Final = re.compile(
     r"authorization|cookie|token|secret|passw|credential|api[_-]?key|signature", re.IGNORECASE
 )
@@ -31,6 +32,14 @@ def without_credentials(headers: str | None) -> str | None:
 def masked_in(headers: Mapping[str, object]) -> str | None:
     """Return the header of these whose value is a mask: somebody sends back what he was shown."""
     return next((name for name, value in headers.items() if value == MASK), None)
+
+
+def without_hashes(noted: str | None) -> str | None:
+    """Return what the audit notes of an edit without hashes of what is sent: short ones can be guessed."""
+    if noted is None or _HASH not in noted:
+        return noted
+    said = json.loads(noted)
+    return json.dumps({n: MASK if isinstance(v, str) and v.startswith(_HASH) else v for n, v in said.items()})
 
 
 def without_content(job: Job) -> Job:
