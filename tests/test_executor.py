@@ -27,6 +27,13 @@ async def test_a_thread_that_is_asked_on_and_on_rests_in_between() -> None:
     assert took - first >= 2 * 4 * COMPUTES_S
 
 
+async def test_a_thread_that_nobody_asked_has_rested_ahead() -> None:
+    """An hour's worth of rest follows each call, and a day's worth was there before."""
+    with ThreadExecutor(1, rest=3_600 / COMPUTES_S, spare=24 * 3_600.0) as executor:
+        for _ in range(3):
+            await executor.run(_compute)
+
+
 async def test_waiting_is_no_computing() -> None:
     """A call that waits for a database leaves the others their turn by itself."""
     with ThreadExecutor(1, rest=1_000_000.0) as executor:

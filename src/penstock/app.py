@@ -79,7 +79,8 @@ if TYPE_CHECKING:
 STORE_THREADS: Final = 6
 API_THREADS: Final = 4
 PAGE_THREADS: Final = 2  # people who look are not to hold up programs, nor to crowd out what is sent:
-PAGES_REST: Final = 6.0  # together they compute less than a third of the time
+PAGES_REST: Final = 14.0  # together they compute less than a seventh of the time,
+PAGES_SPARE_S: Final = 1.0  # but the first few come at once
 WEDGED_AFTER: Final = timedelta(minutes=2)
 WEDGED: Final = 70  # the exit code of a process that no longer gets anywhere
 WAIT_FOR_NEWS: Final = timedelta(seconds=2)
@@ -113,7 +114,9 @@ class App:
     _pulse: float = 0.0
     _broken: BaseException | None = None
     _looking: ThreadExecutor = field(
-        default_factory=lambda: ThreadExecutor(PAGE_THREADS, name="penstock-pages", rest=PAGES_REST)
+        default_factory=lambda: ThreadExecutor(
+            PAGE_THREADS, name="penstock-pages", rest=PAGES_REST, spare=PAGES_SPARE_S
+        )
     )
 
     def __post_init__(self) -> None:

@@ -28,12 +28,15 @@ class ThreadExecutor:
     """A few threads of our own: a store's calls never queue behind somebody else's file reads.
 
     With `rest` a thread that computed for a while does nothing for so many times as long before its next
-    call: Python computes one thing at a time, and whoever asks on and on would take it from others.
+    call: Python computes one thing at a time, and whoever asks on and on would take it from others. A thread
+    that nobody asked for a while has rested ahead, for as many seconds as it may `spare`.
     """
 
-    def __init__(self, threads: int, *, name: str = "penstock", rest: float = 0.0) -> None:
+    def __init__(
+        self, threads: int, *, name: str = "penstock", rest: float = 0.0, spare: float = 0.0
+    ) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._rest, self._own, self._closed = rest, local(), Event()
+        self._rest, self._spare, self._own, self._closed = rest, spare, local(), Event()
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what the call returns, run by the next free thread with the caller's context variables."""
@@ -42,12 +45,14 @@ class ThreadExecutor:
         return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, rested)
 
     def _rested(self, call: Callable[[], T]) -> T:
-        self._closed.wait(max(0.0, getattr(self._own, "until", 0.0) - monotonic()))
+        until = getattr(self._own, "until", 0.0)
+        self._closed.wait(max(0.0, until - monotonic()))
         began = thread_time()
         try:
             return call()
         finally:
-            self._own.until = monotonic() + self._rest * (thread_time() - began)
+            since = max(until, monotonic() - self._spare)
+            self._own.until = since + self._rest * (thread_time() - began)
 
     def close(self) -> None:
         """Wait for calls that have begun, drop those that have not."""
