@@ -1,6 +1,7 @@
 """Bulk operations: what they are about, and how they get on."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from penstock.domain.operations import (
     Operation,
     OperationState,
     begun,
+    check_same,
     collected,
     edit_of,
     facts,
@@ -29,7 +31,7 @@ from penstock.domain.operations import (
     worked,
 )
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import InvalidQuery
+from penstock.errors import InUse, InvalidQuery
 from tests.domain.jobs import NOW, job, said
 
 LAST = Meant(1, "A-1", 99, 7, "01K")
@@ -152,3 +154,11 @@ def test_the_audit_says_what_there_is_to_say() -> None:
         "done": 0,
         "refused": 0,
     }
+
+
+def test_a_key_given_again_is_for_the_same_operation() -> None:
+    first = NewOperation(verb=Verb.RETRY, filter="lane:a", actor="ada", reason="x", key="k")
+    known = begun(first, id="01OP", now=NOW)
+    check_same(known, first)
+    with pytest.raises(InUse, match="another operation"):
+        check_same(known, replace(first, filter="lane:b"))

@@ -1,0 +1,19 @@
+"""What is not shown of a job to those who may not see what it carries."""
+
+import json
+
+import pytest
+
+from penstock.domain.masking import MASK, without_hashes
+
+
+@pytest.mark.parametrize("noted", [None, "{}", '{"target": "http://a"}'])
+def test_notes_without_hashes_stay_as_they_are(noted: str | None) -> None:
+    assert without_hashes(noted) == noted
+
+
+def test_hashes_of_what_was_sent_are_masked_and_the_rest_stays() -> None:
+    noted = json.dumps({"payload": "sha256:00ff", "target": "http://a", "version": 2})
+    shown = without_hashes(noted)
+    assert shown is not None
+    assert json.loads(shown) == {"payload": MASK, "target": "http://a", "version": 2}
