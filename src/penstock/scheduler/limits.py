@@ -268,9 +268,7 @@ class Limits:
             return
         for share, need, grant in zip(shares, needs, grants, strict=True):
             self._granted(share, need, grant, started)
-        now = self._ground.monotonic()
-        if any(share.free(now) for share in shares):
-            self._tell()
+        self._tell()
 
     def _granted(self, share: Share, need: Need, grant: Grant, started: float) -> None:
         now = self._ground.monotonic()
