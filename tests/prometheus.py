@@ -45,6 +45,13 @@ class Prometheus(Broker):
         }
         return ["prometheus", *(f"--{name}={value}" for name, value in options.items())]
 
+    def is_ready(self) -> bool:
+        """Say whether it answers: it listens, and refuses questions, while it opens its data."""
+        url = f"http://127.0.0.1:{self.port}/-/ready"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return True
+        return False
+
     def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401 - whatever it says
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         with urllib.request.urlopen(url, timeout=30) as answer:
