@@ -14,14 +14,16 @@ LONG_S = 600.0
 async def test_a_place_that_is_freed_goes_to_who_waits_for_it() -> None:
     hosts = Hosts(1, patience=LONG_S)
     order: list[str] = []
+    asks = asyncio.Event()
 
     async def use() -> None:
+        asks.set()
         async with hosts.place("a"):
             order.append("second")
 
     async with hosts.place("a"):
         second = asyncio.create_task(use())
-        await asyncio.sleep(0)
+        await asks.wait()
         order.append("first")
     await second
     assert order == ["first", "second"]
