@@ -366,6 +366,34 @@ def test_a_job_is_edited_and_goes_again_and_the_versions_stay(browser: Browser, 
     assert edited.context.payload == '{"n": 1.10, "to": "bob@example"}'
 
 
+def test_a_form_that_is_sent_twice_does_its_thing_once(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/bulk?verb=hold&q=lane:pay%20state:pending")
+        key = page.locator("[name=key]").input_value()
+        page.locator("#matched").click()  # nobody writes now: the page is refreshed around the form
+        matched = int(page.locator("#matched").inner_text())
+        seeded.client.enqueue("pay", {"amount": 8})
+        expect(page.locator("#matched")).to_have_text(str(matched + 1))
+        expect(page.locator("[name=key]")).to_have_value(key)
+        page.locator("[name=reason]").fill("twice")
+        with page.expect_request("**/bulk") as held:
+            page.get_by_role("button", name="Hold").dblclick()
+        expect(page.locator("h1")).to_contain_text("collecting")
+        opened(page, seeded, "/jobs/new?lane=pay")
+        with page.expect_request("**/jobs/new") as made:
+            page.get_by_role("button", name="Enqueue").dblclick()
+        expect(page.locator(".why-box")).to_be_visible()
+        shown = page.url
+        for sent in (held.value, made.value):
+            again = page.request.post(sent.url, data=sent.post_data or "", headers=sent.headers)
+            assert again.ok
+
+        assert again.url == shown
+        opened(page, seeded, "/bulk?verb=hold&q=lane:pay")
+        assert page.locator("[name=key]").input_value() != key
+    assert [each.reason for each in seeded.client.operations().operations] == ["twice"]
+
+
 def test_a_tab_tells_light_from_dark_and_local_from_utc_and_remembers(
     browser: Browser, seeded: Seeded
 ) -> None:

@@ -1,5 +1,6 @@
 """What every screen shares: the client and its threads, the figures, the templates, and who is asking."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -37,6 +38,7 @@ NAV: Final = (
     ("access", "/access", "Keys and users", "u"),
 )
 FOR_ADMINS: Final = frozenset({"access"})
+KEY_BYTES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,11 @@ def may(request: AnyRequest, scope: Scope) -> bool:
 async def form(request: AnyRequest) -> dict[str, str]:
     """Return the fields of a form, the last one of each name, without the blanks around them."""
     return {name: str(value).strip() for name, value in (await request.form()).multi_items()}
+
+
+def once(entropy: Callable[[int], bytes] = os.urandom) -> str:
+    """Return the key of one form that is shown: however often that form is sent, it does its thing once."""
+    return f"form-{entropy(KEY_BYTES).hex()}"
 
 
 async def acted(site: Site, to: str, action: Callable[[], str | Told]) -> Redirect:

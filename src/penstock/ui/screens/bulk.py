@@ -14,7 +14,7 @@ from penstock.domain.access import Scope
 from penstock.domain.operations import OPEN, STATES
 from penstock.errors import InvalidQuery, PenstockError
 from penstock.ports.operations import Operation
-from penstock.ui.site import AnyRequest, Site, acted, form
+from penstock.ui.site import AnyRequest, Site, acted, form, once
 from penstock.ui.telling import back
 
 PAGE: Final = 30
@@ -91,6 +91,7 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
         "found": found,
         "problem": problem,
         "implied": ", ".join(sorted(state.label for state in STATES.get(found.verb, ()))) if found else "",
+        "key": once(),
         "now": client.store.now(),
     }
 

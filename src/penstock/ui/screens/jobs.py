@@ -22,7 +22,7 @@ from penstock.domain.states import JobState
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.site import AnyRequest, Site, acted, form, may
+from penstock.ui.site import AnyRequest, Site, acted, form, may, once
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
 from penstock.wire import encode, job_object
@@ -59,7 +59,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(
             request,
             "job_new.html",
-            lambda: {"screen": "jobs", "lanes": sorted(site.look.lanes()), "lane": lane},
+            lambda: {"screen": "jobs", "lanes": sorted(site.look.lanes()), "lane": lane, "once": once()},
         )
 
     @post("/jobs/new", opt=needs(Scope.ENQUEUE))
@@ -143,6 +143,8 @@ def _order(line: str, now: Callable[[], datetime]) -> Order:
 def _enqueue(site: Site, fields: Mapping[str, str]) -> str:
     text = fields.get("payload", "")
     given: dict[str, Any] = {name: fields[name] for name in FIELDS if fields.get(name)}
+    if fields.get("once"):
+        given.setdefault("key", fields["once"])
     at = until_of(fields.get("run_at", ""), site.store.now())
     if at is not None:
         given["run_at"] = at
