@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -43,12 +42,10 @@ def pg_url(empty_postgres: Callable[[], str]) -> str:
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path}/penstock.db"
-    with closing(connect(url)) as store:
-        store.migrate()
+def sqlite_url(migrated_sqlite: str) -> str:
+    with closing(connect(migrated_sqlite)) as store:
         put_lane(store)
-    return url
+    return migrated_sqlite
 
 
 @pytest.fixture

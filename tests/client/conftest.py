@@ -17,7 +17,7 @@ from penstock.ports.clock import SystemClock
 from penstock.ports.store import Store
 from penstock.stores.connect import connect
 from penstock.stores.memory import MemoryStore
-from tests.conformance.test_postgres import EMPTY
+from tests.conformance.test_postgres import EMPTY, NO_TRIGGERS
 from tests.conftest import PgServer
 
 LANE = "orders"
@@ -37,10 +37,12 @@ class Postgres:
         self._store.migrate()
         self._plain = psycopg.connect(url, autocommit=True)
         self._plain.execute(SHOP)
+        self._plain.execute(NO_TRIGGERS)
 
     def emptied(self) -> str:
         """Return the URL; there is one lane and nothing else."""
-        self._plain.execute(f"{EMPTY}; DELETE FROM shop; RESET session_replication_role".encode())
+        self._plain.execute(EMPTY)
+        self._plain.execute("DELETE FROM shop")
         put_lane(self._store)
         return self.url
 

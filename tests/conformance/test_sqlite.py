@@ -1,12 +1,11 @@
 """The store suite on SQLite."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from penstock.ports.store import Store
-from penstock.stores.sqlite.store import SqliteStore
+from penstock.stores.connect import connect
 from penstock.testing.store_suite import StoreSuite
 
 
@@ -14,9 +13,8 @@ class TestSqlite(StoreSuite):
     """SQLite keeps every promise of the port."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[Store]:
-        """A fresh file."""
-        store = SqliteStore(tmp_path / "penstock.db")
-        store.migrate()
+    def store(self, migrated_sqlite: str) -> Iterator[Store]:
+        """A file of its own."""
+        store = connect(migrated_sqlite)
         yield store
         store.close()

@@ -1,7 +1,6 @@
 """The processing endpoint on every kind of store."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +20,11 @@ def executor() -> Iterator[ThreadExecutor]:
 
 
 @pytest.fixture(params=["memory", "sqlite", "pg18"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         store: Store = memory_store()
     elif request.param == "sqlite":
-        store = connect(f"sqlite:///{tmp_path}/penstock.db")
+        store = connect(request.getfixturevalue("migrated_sqlite"))
     else:
         store = connect(request.getfixturevalue("empty_postgres")())
     store.migrate()

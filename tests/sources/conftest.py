@@ -1,7 +1,6 @@
 """Beds of every kind, on real servers."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -23,9 +22,8 @@ def executor() -> Iterator[ThreadExecutor]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = connect(f"sqlite:///{tmp_path}/penstock.db")
-    store.migrate()
+def store(migrated_sqlite: str) -> Iterator[Store]:
+    store = connect(migrated_sqlite)
     yield store
     store.close()
 
