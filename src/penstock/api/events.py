@@ -3,10 +3,11 @@
 One look at the store serves everybody who listens, at most twice a second and only for topics that somebody
 listens to. A message says the few numbers that changed, or that something did: whoever wants more asks.
 It has an id: a listener that comes back with the last one it saw (`Last-Event-ID`) gets what is newer.
+Whoever is logged out, or has his key revoked, hears no more within a second, as of every other answer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from litestar.response import Stream
 from penstock.api.desk import Desk
 from penstock.api.params import items_of, read_params, text
 from penstock.api.problems import Problem
-from penstock.api.scopes import needs
+from penstock.api.scopes import needs, still_may
 from penstock.client import Client
 from penstock.domain.access import Scope, Who
 from penstock.domain.names import near
@@ -134,20 +135,26 @@ def event_routes(
             hint = "close a page, or ask for the figures now and then: GET /api/stats"
             raise Problem(429, "too-many-listeners", "too many listen already", hint=hint)
         last = feed.place(request.headers.get("last-event-id"))
-        told = _told(feed, topics, last, monotonic=monotonic, over=over)
+        told = _told(feed, topics, last, still=still_may(request), monotonic=monotonic, over=over)
         return Stream(told, media_type="text/event-stream", headers=HEADERS)
 
     return [events]
 
 
 async def _told(
-    feed: Feed, topics: Collection[str], last: int, *, monotonic: Callable[[], float], over: asyncio.Event
+    feed: Feed,
+    topics: Collection[str],
+    last: int,
+    *,
+    still: Callable[[], Awaitable[bool]],
+    monotonic: Callable[[], float],
+    over: asyncio.Event,
 ) -> AsyncIterator[str]:
     feed.listeners += 1
     try:
         yield "retry: 2000\n\n"
         spoke = monotonic()
-        while not over.is_set():
+        while not over.is_set() and await still():
             for message in await feed.newer(topics, last):
                 yield f"id: {feed.mark}-{message.number}\nevent: {message.topic}\ndata: {message.data}\n\n"
                 last, spoke = message.number, monotonic()

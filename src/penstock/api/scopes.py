@@ -7,8 +7,9 @@ who is bound to a tenant reaches only routes that say `tenants=True`, which prom
 and thereby show and touch that tenant's jobs alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hmac import compare_digest
 from typing import Any, Final
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from penstock.errors import StoreError
 
 KEY: Final = "needs"
 STATE: Final = "penstock_caller"
+STILL: Final = "penstock_still"
 CSRF_HEADER: Final = "x-csrf-token"
 CSRF_FIELD: Final = "csrf"
 FORM: Final = "application/x-www-form-urlencoded"
@@ -83,6 +85,12 @@ def csrf_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return caller_of(connection).csrf
 
 
+def still_may(connection: ASGIConnection[Any, Any, Any, Any]) -> Callable[[], Awaitable[bool]]:
+    """Return what tells, while a long answer goes on, whether whoever asked for it may still see it."""
+    found: Callable[[], Awaitable[bool]] = connection.scope[STILL]  # type: ignore[typeddict-item]
+    return found
+
+
 def guard_of(callers: Callers) -> Guard:
     """Return what stands before every handler: 401 unknown, 403 known but not allowed."""
 
@@ -95,8 +103,22 @@ def guard_of(callers: Callers) -> Guard:
         if needed.scope is not None:
             _check(needed, needed.scope, caller.who, connection)
             await _check_csrf(connection, caller)
+            still = partial(_still, callers, connection, needed, needed.scope)
+            connection.scope[STILL] = still  # type: ignore[typeddict-unknown-key]
 
     return guard
+
+
+async def _still(
+    callers: Callers, connection: ASGIConnection[Any, Any, Any, Any], needed: Needs, scope: Scope
+) -> bool:
+    try:
+        _check(needed, scope, (await _found(callers, connection, needed)).who, connection)
+    except Problem:
+        return False
+    except StoreError:  # a store that is away takes nobody's rights
+        return True
+    return True
 
 
 async def _found(callers: Callers, connection: ASGIConnection[Any, Any, Any, Any], needed: Needs) -> Caller:
