@@ -79,5 +79,10 @@ def serious(page: Page, *, only: str | None = None) -> list[str]:
 
 
 def overflows(page: Page) -> bool:
-    """Say whether the page is wider than the window."""
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+    """Say whether the page is wider than the window, or a table than its place."""
+    return bool(
+        page.evaluate(
+            "[document.documentElement, ...document.querySelectorAll('.scroll')]"
+            ".some(each => each.scrollWidth > each.clientWidth)"
+        )
+    )
