@@ -1,7 +1,9 @@
 """Who may talk to a node: this machine, under our own names, and no page of somebody else."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -52,6 +54,21 @@ def test_loopback_names_are_ours(local: Http, host: str) -> None:
         "",
         ":7070",
         "penstock.example",
+        "127.0.0.1:7070@evil.example",
+        "127.0.0.1:7070@evil",
+        "evil@127.0.0.1",
+        "[::1",
+        "::1]",
+        "[::1]evil",
+        "[127.0.0.1]:7070]",
+        "localhost:abc",
+        "localhost:",
+        "localhost:-1",
+        "localhost:777777",
+        "localhost:70 70",
+        "localhost/",
+        "localhost\\",
+        "localhost, localhost",
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/api/stats", "/api/jobs", "/metrics", "/health/ready", "/nowhere"])
@@ -61,6 +78,14 @@ def test_a_name_that_is_not_ours_is_refused(local: Http, host: str, path: str) -
 
     assert answer.status_code == 403
     assert answer.json()["type"] == "urn:penstock:problem:wrong-host"
+
+
+def test_two_hosts_are_none(local: Http) -> None:
+    parts = urlsplit(local.node.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as sock:
+        sock.sendall(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n")
+
+        assert sock.recv(64).split()[1] in (b"400", b"403")
 
 
 def test_configured_names_are_ours(sqlite_url: str) -> None:

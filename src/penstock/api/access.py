@@ -5,6 +5,7 @@ its own that it points there (DNS rebinding), or simply across origins. So the H
 whatever changes something must not come from a page of somebody else.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 from typing import Any, Final
@@ -21,6 +22,9 @@ from penstock.errors import InvalidSetting
 MAX_HEAD: Final = 16 * 1024
 MAX_ADDRESS: Final = 8 * 1024
 MAX_BODIES: Final = 256 * 1024 * 1024
+_NETLOC: Final = re.compile(
+    r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII
+)
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = (
     (
@@ -181,8 +185,9 @@ def _oversized(scope: HTTPScope) -> Problem | None:
 def _refusal(
     method: str, headers: Iterable[tuple[bytes, bytes]], names: Collection[str], *, addresses: bool
 ) -> Problem | None:
-    found = {name.lower(): value.decode("latin-1") for name, value in headers}
-    host = found.get(b"host", "")
+    given = [(name.lower(), value.decode("latin-1")) for name, value in headers]
+    found = dict(given)
+    host = ", ".join(value for name, value in given if name == b"host")  # two of them are the name of nobody
     name, _ = _split(host, 0)
     if name not in names and not is_loopback(name) and not (addresses and is_address(name)):
         return Problem(
@@ -223,12 +228,12 @@ def _own(origin: str | None, site: str | None, *, host: str, names: Collection[s
 
 
 def _split(netloc: str, default: int) -> tuple[str, int]:
-    """Return name and port of `localhost:7070` or `[::1]:7070`; a port that is none counts as -1."""
-    name, colon, port = netloc.rpartition(":")
-    if not colon or "]" in port:
-        return netloc.strip("[]").lower(), default
-    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
-    return name.strip("[]").lower(), number
+    """Return name and port of `localhost:7070` or `[::1]:7070`; whatever is written otherwise has no name."""
+    found = _NETLOC.fullmatch(netloc)
+    if found is None:
+        return "", -1
+    name, port = found["six"] or found["name"], found["port"]
+    return name.lower(), default if port is None else int(port)
 
 
 async def _send(problem: Problem, send: Any) -> None:  # noqa: ANN401 - ASGI's own
