@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from penstock import Client
+from penstock.api.callers import Caller
 from penstock.domain.access import ROLES, check_scopes, hashed, new_key
 from penstock.domain.passwords import SALT_BYTES, kept
 from penstock.ports.access import NewKey
@@ -71,3 +72,8 @@ def log_in(http: Http, name: str = "ada", password: str = PASSWORD) -> dict[str,
     assert answer.status_code == 303, answer.text
     cookie = answer.headers["set-cookie"].partition(";")[0]
     return {"Cookie": cookie}
+
+
+def csrf_of(session: dict[str, str]) -> str:
+    """Return what pages of a session send along with whatever changes something."""
+    return Caller(None, session["Cookie"].partition("=")[2]).csrf

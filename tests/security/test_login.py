@@ -14,7 +14,7 @@ from penstock.stores.memory import MemoryStore
 from penstock.ui.login import own_path
 from tests.api.node import Http, served
 from tests.client.conftest import put_lane
-from tests.security.conftest import PASSWORD, log_in, make_user
+from tests.security.conftest import PASSWORD, csrf_of, log_in, make_user
 
 HTML = {"Accept": "text/html,*/*"}
 JOB = {"lane": "orders"}
@@ -143,12 +143,6 @@ def test_a_session_ends_by_itself(idle: timedelta, total: timedelta) -> None:
         clock[0] += idle + timedelta(seconds=1)
         http.node.callers.forget(session["Cookie"].partition("=")[2])
         assert http.get("/api/jobs", headers=session).status_code == 401
-
-
-def csrf_of(session: dict[str, str]) -> str:
-    from penstock.api.callers import Caller  # noqa: PLC0415
-
-    return Caller(None, session["Cookie"].partition("=")[2]).csrf
 
 
 def test_what_changes_something_needs_the_token_of_the_page(locked: Http) -> None:

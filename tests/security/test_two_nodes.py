@@ -7,11 +7,10 @@ import httpx
 import pytest
 
 from penstock import Client
-from penstock.api.callers import Caller
 from penstock.stores.connect import connect
 from tests.api.node import Http, served
 from tests.client.conftest import put_lane
-from tests.security.conftest import log_in, make_key, make_user
+from tests.security.conftest import csrf_of, log_in, make_key, make_user
 
 JOB = {"lane": "orders"}
 
@@ -49,7 +48,7 @@ def read_to_the_end(lines: Iterator[str]) -> None:
 def test_a_session_of_one_node_is_one_of_the_other_and_so_is_its_end(nodes: tuple[Http, Http]) -> None:
     here, there = nodes
     session = log_in(here)
-    token = {"X-CSRF-Token": Caller(None, session["Cookie"].partition("=")[2]).csrf}
+    token = {"X-CSRF-Token": csrf_of(session)}
 
     assert there.get("/api/jobs", headers=session).status_code == 200
     assert there.post("/api/jobs", JOB, headers=session).status_code == 403

@@ -1,6 +1,6 @@
 """`/audit`: who did what, from what to what, and why."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from litestar import Response, get
@@ -9,12 +9,15 @@ from litestar.response import Stream
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
+from penstock.domain.job import AuditPage
 from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site
 from penstock.wire import encode
 
 PAGE: Final = 50
-EXPORTED: Final = 500
+EXPORT_PAGE: Final = 500
+MOST_EXPORTED: Final = 100_000
+PEOPLE: Final = "people"
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -22,37 +25,55 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/audit", opt=needs(Scope.READ))
     async def audit(request: AnyRequest) -> Response[bytes]:
-        lane, after = request.query_params.get("lane", "").strip(), request.query_params.get("after")
-        people = request.query_params.get("by", "people")
-        return await site.page(request, "audit.html", lambda: _view(site, lane, after, people))
+        (lane, people), after = _asked(request), request.query_params.get("after")
+        return await site.page(
+            request, "audit.html", lambda: _view(site.seen_by(request), lane, after, people)
+        )
 
     @get("/audit/export", opt=needs(Scope.READ))
     async def export(request: AnyRequest) -> Stream:
-        lane = request.query_params.get("lane", "").strip() or None
-        page = await site.desk.ask(lambda: site.store.audit_log(lane=lane, limit=EXPORTED))
-
-        def lines() -> Iterator[bytes]:
-            for entry in page.entries:
-                yield f"{encode(entry._asdict())}\n".encode(errors="replace")
-
+        seen, (lane, people) = site.seen_by(request), _asked(request)
+        first = await seen.desk.ask(_page, seen, lane, people, None)
         disposition = {
             "Content-Disposition": 'attachment; filename="audit.jsonl"',
             "Cache-Control": "no-store",
         }
-        return Stream(lines(), media_type="application/x-ndjson", headers=disposition)
+        return Stream(
+            _exported(seen, lane, people, first), media_type="application/x-ndjson", headers=disposition
+        )
 
     return [audit, export]
 
 
+def _asked(request: AnyRequest) -> tuple[str, str]:
+    return request.query_params.get("lane", "").strip(), request.query_params.get("by", PEOPLE)
+
+
+def _page(site: Site, lane: str, people: str, after: str | None, limit: int = EXPORT_PAGE) -> AuditPage:
+    return site.store.audit_log(lane=lane or None, people=people == PEOPLE, limit=limit, after=after)
+
+
+async def _exported(site: Site, lane: str, people: str, first: AuditPage) -> AsyncIterator[bytes]:
+    """Yield page after page of what the page shows, as long as somebody reads."""
+    page, written = first, 0
+    while True:
+        for entry in page.entries:
+            yield f"{encode(entry._asdict())}\n".encode(errors="replace")
+        written += len(page.entries)
+        if page.next is None or written >= MOST_EXPORTED:
+            return
+        page = await site.desk.ask(_page, site, lane, people, page.next)
+
+
 def _view(site: Site, lane: str, after: str | None, people: str) -> dict[str, Any]:
     figures = site.figures.now()
-    page = site.store.audit_log(lane=lane or None, people=people == "people", limit=PAGE, after=after)
+    page = _page(site, lane, people, after, PAGE)
     return {
         "screen": "audit",
         "f": figures,
         "entries": shown(page.entries),
         "next": page.next,
-        "base": {"lane": lane, "by": None if people == "people" else people},
+        "base": {"lane": lane, "by": None if people == PEOPLE else people},
         "lane": lane,
         "people": people,
         "lanes": [each["lane"] for each in figures["lanes"]],

@@ -27,7 +27,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         figures = await site.desk.ask(site.figures.now)
         if _nothing_yet(figures):
             return await site.page(request, "first.html", lambda: first_view(figures))
-        return await site.page(request, "overview.html", lambda: _view(site, figures))
+        return await site.page(request, "overview.html", lambda: _view(site.seen_by(request), figures))
 
     @post("/store/{verb:str}", opt=needs(Scope.OPERATE))
     async def pause_all(request: AnyRequest) -> Redirect:

@@ -1,6 +1,10 @@
 // @ts-check
 // Keys: / finds, g and a letter goes, j and k walk rows, Ctrl-K goes anywhere, ? tells.
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
+const ACTIONS = [
+  { text: "New job", hint: "action", href: "/jobs/new", scope: "enqueue" },
+  { text: "New lane", hint: "action", href: "/lanes/new", scope: "admin" },
+];
 let went = 0;
 
 /** @param {Element | null} element */
@@ -24,11 +28,11 @@ function pick() {
 }
 
 function places() {
+  const scopes = document.getElementById("palette")?.dataset.may?.split(" ") ?? [];
   const screens = [.../** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav a[data-go]"))];
   return [
     ...screens.map((a) => ({ text: a.textContent?.trim() ?? "", hint: "screen", href: a.href })),
-    { text: "New job", hint: "action", href: "/jobs/new" },
-    { text: "New lane", hint: "action", href: "/lanes/new" },
+    ...ACTIONS.filter((action) => scopes.includes(action.scope)),
   ];
 }
 
