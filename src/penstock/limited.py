@@ -16,7 +16,7 @@ from penstock.domain.access import Scope, Who
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
-from penstock.domain.masking import MASK, without_answer, without_content, without_hashes
+from penstock.domain.masking import MASK, without_content, without_hashes, without_words
 from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
 from penstock.domain.standing import Standing
 from penstock.domain.states import Effect, Verb
@@ -215,7 +215,7 @@ class LimitedStore:
         found = self._store.timeline(id) if id in self._mine([id]) else Timeline((), ())
         if not self._hides:
             return found
-        attempts = [attempt._replace(error=without_answer(attempt.error)) for attempt in found.attempts]
+        attempts = [attempt._replace(error=without_words(attempt.error)) for attempt in found.attempts]
         audit = [
             row._replace(before=without_hashes(row.before), after=without_hashes(row.after))
             for row in found.audit
@@ -240,9 +240,9 @@ class LimitedStore:
             if ahead is not None and ahead.tenant != self._tenant:
                 ahead = ahead._replace(id="", error=None, tenant=None)
         if self._hides:
-            ahead = ahead and ahead._replace(error=without_answer(ahead.error))
-            tried = tried and tried._replace(error=without_answer(tried.error))
-            around = tuple(each._replace(error=without_answer(each.error)) for each in around)
+            ahead = ahead and ahead._replace(error=without_words(ahead.error))
+            tried = tried and tried._replace(error=without_words(tried.error))
+            around = tuple(each._replace(error=without_words(each.error)) for each in around)
         return found._replace(job=self._shown(found.job), ahead=ahead, tried=tried, around=around)
 
     def audit_log(

@@ -16,7 +16,7 @@ from penstock.domain.access import (
     spelled,
     told,
 )
-from penstock.domain.masking import masked_in, without_answer, without_content, without_credentials
+from penstock.domain.masking import masked_in, without_content, without_credentials, without_words
 from penstock.errors import InvalidSetting
 from tests.domain.test_explaining import job
 
@@ -65,15 +65,32 @@ def test_somebody_with_a_tenant_or_without_payloads_does_not_see_all() -> None:
         (None, None),
         ("HTTP 500: card 4242 declined\nand more", "HTTP 500"),
         ("HTTP 500", "HTTP 500"),
-        ("no connection to example.com:443: refused", "no connection to example.com:443: refused"),
+        ("HTTP 200, but the answer broke off: 4242", "HTTP 200"),
+        ("CardError: 4242 was declined", "CardError"),
+        ("TimeoutError", "TimeoutError"),
+        ("target: holds a user name: 4242", "target: holds a user name"),
+        ("target: 4242", "***"),
+        ("card 4242 declined", "***"),
+        ("4242Error: no", "***"),
+        ("HTTP 4242: no", "***"),
+        ("", ""),
+        ("***", "***"),
+        ("no connection to example.com:443: Connection refused", None),
+        ("no connection to example.com:443 in time", None),
+        ("no connection to example.com:443: card 4242", "***"),
+        ("no answer from [::1]:443: Server disconnected", None),
+        ("no answer within 0.5 s", None),
+        ("no answer within 0.5 s for 4242", "***"),
+        ("a.example:80 cannot be found: Name or service not known", None),
+        ("the node stopped while it was being sent", None),
     ],
 )
-def test_what_a_target_answered_is_left_out(error: str | None, shown: str | None) -> None:
-    assert without_answer(error) == shown
+def test_what_others_said_is_left_out_and_what_we_say_is_not(error: str | None, shown: str | None) -> None:
+    assert without_words(error) == (shown or error)
 
 
 def test_a_job_is_shown_without_what_it_carries() -> None:
-    whole = job(error="HTTP 402: card 4242 declined")
+    whole = job(error="HTTP 402: card 4242 declined", receipt="200 charged 4242")
     shown = without_content(whole._replace(result="4242"))
 
     assert shown.hidden

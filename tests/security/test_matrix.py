@@ -8,7 +8,7 @@ import pytest
 
 from penstock.domain.access import ROLES, Scope
 from penstock.domain.lanes import lane
-from penstock.domain.outcomes import Dead, Failed, Outcome, Returned
+from penstock.domain.outcomes import Dead, Dispatched, Failed, Outcome, Returned
 from penstock.domain.states import Reason
 from penstock.ports.store import Ask
 from tests.api.node import Http
@@ -100,7 +100,7 @@ def test_everybody_is_let_through_where_he_may(
 
 @pytest.fixture(scope="module")
 def seeded(locked: Http) -> dict[str, str]:
-    """Return ids of jobs of `acme` and of another tenant: dead, failed once, cancelled, pending."""
+    """Return ids of jobs of `acme` and of another tenant, in all kinds of states."""
     client = locked.node.client
     client.store.put_lane(lane("seeded", sink="http", mode="block_on_error"), actor="test")
     ids = {
@@ -113,7 +113,7 @@ def seeded(locked: Http) -> dict[str, str]:
             headers={"X-Mark": mark, "X-Card": SECRET},
         ).id
         for tenant, mark in MARKS.items()
-        for what in ("dead", "failed", "cancelled", "pending")
+        for what in ("dead", "failed", "told", "sent", "cancelled", "pending")
     }
     node = client.store.register_node("seeding")
     claim = client.store.claim_groups(Ask(lane="seeded", node=node, lease=timedelta(minutes=5)))
@@ -135,6 +135,10 @@ def _fate(name: str) -> Outcome:
             return Dead(Reason.PERMANENT, error)
         case "failed":
             return Failed(error, timedelta(hours=1))
+        case "told":  # by an executor
+            return Failed(f"card {SECRET} of {MARKS[tenant]} was declined", timedelta(hours=1))
+        case "sent":
+            return Dispatched(timedelta(hours=1), f"202 {MARKS[tenant]} {SECRET}")
         case _:
             return Returned("not now", timedelta(hours=1))
 

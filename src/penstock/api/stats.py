@@ -15,7 +15,7 @@ from penstock.domain.filters import Order, Span
 from penstock.domain.groups import GroupRow
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
-from penstock.domain.masking import without_answer
+from penstock.domain.masking import without_answer, without_words
 from penstock.domain.notes import read
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
@@ -85,7 +85,7 @@ class Stats:
             },
             "reasons": [reason._asdict() for reason in self._health.reasons()],
             "troubles": [
-                trouble._asdict() | {"text": redacted(without_answer(trouble.text) or "")}
+                trouble._asdict() | {"text": redacted(without_answer(trouble.text))}
                 for trouble in live.troubles()
             ],
             "error": error,
@@ -208,11 +208,11 @@ def _job(job: Job) -> dict[str, Any]:
         "group": job.group,
         "state": job.state.label,
         "reason": job.live.reason,
-        "error": None if job.error is None else redacted((without_answer(job.error) or "")[:200]),
+        "error": None if job.error is None else redacted(without_words(job.error) or ""),
         "attempt": job.live.attempt,
         "at": job.finished_at or job.live.due_at,
     }
 
 
 def _trouble(trouble: Trouble) -> dict[str, Any]:
-    return trouble._asdict() | {"text": redacted(without_answer(trouble.text) or "")}
+    return trouble._asdict() | {"text": redacted(without_answer(trouble.text))}

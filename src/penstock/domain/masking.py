@@ -7,8 +7,20 @@ from typing import Final
 
 from penstock.domain.job import Job
 
-# An error of ours that quotes what the target answered begins like this (domain/answers.py).
-_ANSWER: Final = re.compile(r"(HTTP \d{3}): .*", re.DOTALL)
+# What an error is, where its words may be somebody else's: a target's, an executor's, an exception's.
+_KIND: Final = re.compile(
+    r"HTTP \d{3}\b|[A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout)\b(?=:|$)"
+    r"|target: (?:there is none|is not a (?:URL|web address)|holds a user name|refused address)"
+)
+# What we say ourselves of a call that got no answer: a place, which is no secret, and the system's words.
+_UNANSWERED: Final = re.compile(
+    r"no answer within [0-9.]{1,9} s"
+    r"|no (?:connection to|answer from) \S{1,300}(?: in time|: [A-Za-z '/()-]{1,60})?"
+    r"|\S{1,300} cannot be found: [A-Za-z '/()-]{1,60}"
+    r"|the (?:node|router) stopped while it was (?:being sent|at work)"
+)
+_QUOTED: Final = re.compile(r"(HTTP \d{3}): .*", re.DOTALL)  # domain/answers.py
+_RECEIPT: Final = re.compile(r"(\d{3}) .*", re.DOTALL)  # domain/answers.py
 MASK: Final = "***"
 _HASH: Final = "sha256:"
 _CREDENTIAL: Final = re.compile(
@@ -43,16 +55,28 @@ def without_hashes(noted: str | None) -> str | None:
 
 
 def without_content(job: Job) -> Job:
-    """Return the job without payload, headers, result, and without what its target answered."""
-    said = job.context
+    """Return the job without payload, headers, result, and without what others said of it."""
+    said, receipt = job.context, job.live.receipt
     return job._replace(
+        live=job.live._replace(receipt=receipt and _RECEIPT.sub(r"\1", receipt)),
         context=said and said._replace(payload=None, headers=None),
         result=None,
-        error=without_answer(job.error),
+        error=without_words(job.error),
         hidden=True,
     )
 
 
-def without_answer(error: str | None) -> str | None:
-    """Return an error without the words of the target that it quotes."""
-    return error and _ANSWER.sub(r"\1", error)
+def without_words(error: str | None) -> str | None:
+    """Return what kind of error it is, without words that may hold what the job carries.
+
+    Targets, executors and exceptions of functions say what they like, a card that was declined for example.
+    """
+    if not error or _UNANSWERED.fullmatch(error):
+        return error
+    kind = _KIND.match(error)
+    return kind[0] if kind else MASK
+
+
+def without_answer(text: str) -> str:
+    """Return words of ours without what they quote of a target's answer."""
+    return _QUOTED.sub(r"\1", text)

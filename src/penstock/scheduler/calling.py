@@ -45,7 +45,8 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
         task.uncancel()  # we were told to wait no longer
         return [Unknown("the node stopped while it was being sent")] * len(batch)
     except Exception as error:  # noqa: BLE001 - a bug of one sink is not to hurt other lanes
-        text, trace = f"sink {plan.sink}: {error!r}", traceback.format_exc()
+        # What it says may hold what a message carries: its name is told, the log has the rest.
+        text, trace = f"sink {plan.sink}: {type(error).__name__}", traceback.format_exc()
         deck.ground.emit(LaneFailed(lane=plan.name, error=text, trace=trace, pause=timedelta(0)))
         return [Unknown(f"{type(error).__name__}: {error}")] * len(batch)
     deck.outlets.answer(plan.name)

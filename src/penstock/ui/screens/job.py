@@ -15,7 +15,7 @@ from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.edits import Version
 from penstock.domain.job import Job
-from penstock.domain.masking import without_answer
+from penstock.domain.masking import without_words
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.ulid import BadUlid
@@ -140,7 +140,7 @@ def _events(events: Sequence[Mapping[str, Any]], *, hidden: bool) -> list[dict[s
         at = event["at"]
         more = {k: v for k, v in event.items() if k not in ("at", "event", "error", "reason", "actor")}
         word = str(event["event"])
-        error = without_answer(event.get("error")) if hidden else event.get("error")
+        error = without_words(event.get("error")) if hidden else event.get("error")
         if word == "dead" and error == said:  # the attempt that it died of has told it
             error = None
         said = error
