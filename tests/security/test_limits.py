@@ -5,8 +5,9 @@ import gzip
 import resource
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from penstock.api import access
 from penstock.api.access import MAX_ADDRESS, MAX_HEAD
 from penstock.api.bodies import MAX_BATCH, MAX_BODY
+from penstock.api.events import MOST_LISTENERS
 from penstock.api.patience import Patience
 from penstock.api.server import listen, serve_on
 from tests.api.node import Http
@@ -178,6 +180,28 @@ def test_whoever_does_not_read_is_hung_up_on() -> None:
                     read += len(chunk)
                 raise ConnectionResetError
         assert read < 100_000_000
+
+
+def test_no_more_listen_than_may_however_many_come_at_once(locked: Http, admin: Bearer) -> None:
+    parts = urlsplit(locked.node.url)
+    head = "".join(f"{name}: {value}\r\n" for name, value in admin.items())
+    ask = f"GET /api/events?topics=jobs HTTP/1.1\r\n{head}".encode() + HOST + b"\r\n"
+    with ExitStack() as open_:
+        socks = [
+            open_.enter_context(socket.create_connection((parts.hostname, parts.port), timeout=60))
+            for _ in range(MOST_LISTENERS + 10)
+        ]
+        for sock in socks:
+            sock.sendall(ask)
+        answers = Counter(sock.recv(12)[9:] for sock in socks)
+
+    assert answers == {b"200": MOST_LISTENERS, b"429": 10}
+    for _ in range(6000):  # their places are free again once the node has seen that they went
+        with socket.create_connection((parts.hostname, parts.port), timeout=60) as sock:
+            sock.sendall(ask)
+            if sock.recv(12)[9:] == b"200":
+                return
+    pytest.fail("nobody is let in any more")
 
 
 def test_a_request_in_time_is_answered() -> None:

@@ -136,6 +136,7 @@ def event_routes(
             raise Problem(429, "too-many-listeners", "too many listen already", hint=hint)
         last = feed.place(request.headers.get("last-event-id"))
         told = _told(feed, topics, last, still=still_may(request), monotonic=monotonic, over=over)
+        await anext(told)  # counts it before the next one is looked at: nothing is waited for until then
         return Stream(told, media_type="text/event-stream", headers=HEADERS)
 
     return [events]
@@ -152,6 +153,7 @@ async def _told(
 ) -> AsyncIterator[str]:
     feed.listeners += 1
     try:
+        yield ""  # let in; what follows is heard
         yield "retry: 2000\n\n"
         spoke = monotonic()
         while not over.is_set() and await still():
