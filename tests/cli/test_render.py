@@ -43,6 +43,41 @@ def test_a_terminal_gets_columns_that_fit_and_states_in_colour(capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("columns", [1, 10, 27, 30, 40, 60, 80, 200])
+def test_ids_and_names_are_whole_however_narrow_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ids = "01M7H7PDA8VSYBZ6QQ528CGYB1", "01M7H7PETN5AX25WXV5P9H04VQ"
+    group = "a-group-with-a-name-that-takes-its-room"
+    head = ["lane", "group", "state", "since", "behind", "head", "blocker", "why"]
+    why = "the warehouse moves and nobody knows when it will be back, which is a long story"
+    render.print_table(head, [("orders", group, "blocked", "2m ago", 60, *ids, why)])
+
+    out = capsys.readouterr().out
+    assert {"orders", group, "blocked", *ids} <= set(out.split())
+    if columns >= 60:
+        assert max(len(click.unstyle(line)) for line in out.splitlines()) <= columns
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_does_not_fit_goes_on_the_next_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "41")
+    head = ["lane", "state", "head", "blocker"]
+    render.print_table(head, [("orders", "dead", "0" * 26, "1" * 26), ("pay", "held", "2" * 26, None)])
+
+    assert click.unstyle(capsys.readouterr().out).splitlines() == [
+        "LANE    STATE  HEAD",
+        "    BLOCKER",
+        f"orders  dead   {'0' * 26}",
+        f"    {'1' * 26}",
+        f"pay     held   {'2' * 26}",
+    ]
+
+
+@pytest.mark.usefixtures("terminal")
 def test_no_color_means_none(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -22,6 +22,8 @@ COLOURS: Final[Mapping[str, str]] = {
     "running": "cyan",
 }
 GAP: Final = "  "
+INDENT: Final = "    "
+SENTENCE: Final = 16  # characters of a sentence that are worth showing
 
 
 def on_terminal() -> bool:
@@ -47,10 +49,10 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, empty:
     if not cells:
         click.echo(empty, err=True, nl=bool(empty))
     elif on_terminal():
-        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-        click.echo(styled(_line([name.upper() for name in head], widths), bold=True))
+        places = _places([*zip(head, *cells, strict=True)], shutil.get_terminal_size().columns)
+        click.echo(styled(_text([name.upper() for name in head], places), bold=True))
         for row in cells:
-            click.echo(_coloured(_line(row, widths), row, widths))
+            click.echo(_text(row, places, colour=True))
     else:
         for row in cells:
             click.echo("\t".join(row))
@@ -110,18 +112,41 @@ def short(duration: timedelta) -> str:
     raise AssertionError
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    line = GAP.join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip()
-    room = shutil.get_terminal_size().columns
-    return line if len(line) <= room else line[: max(1, room - 1)] + "…"
+class _Place(NamedTuple):
+    """Where a column stands: on which line of its row, and how many characters it has."""
+
+    line: int
+    width: int
 
 
-def _coloured(line: str, row: Sequence[str], widths: Sequence[int]) -> str:
-    """Colour the first cell that is a state; padding and cutting were done on plain text."""
-    begin = 0
-    for text, width in zip(row, widths, strict=True):
-        end = begin + len(text)
-        if text in COLOURS and end <= len(line):
-            return line[:begin] + styled(text, fg=COLOURS[text]) + line[end:]
-        begin += width + len(GAP)
-    return line
+def _places(columns: Sequence[Sequence[str]], room: int) -> list[_Place]:
+    """Give every column its place: what does not fit goes on the next line, and only sentences are cut.
+
+    An id or a name is what one copies into the next command: it is worth a line of its own.
+    """
+    places: list[_Place] = []
+    line, used = 0, 0
+    for column in columns:
+        width, sentence = max(map(len, column)), any(" " in text for text in column[1:])
+        left = room - used - (len(GAP) if places else 0)
+        if width > left and not (sentence and left >= SENTENCE) and places:
+            line, used, left = line + 1, len(INDENT), room - len(INDENT)
+        elif places:
+            used += len(GAP)
+        places.append(_Place(line, max(1, min(width, left)) if sentence else width))
+        used += places[-1].width
+    return places
+
+
+def _text(cells: Sequence[str], places: Sequence[_Place], *, colour: bool = False) -> str:
+    """Return a row as it is printed; the first cell that is a state has its colour."""
+    lines: list[list[str]] = [[] for _ in range(places[-1].line + 1)]
+    for text, (line, width) in zip(cells, places, strict=True):
+        fits = text if len(text) <= width else text[: width - 1] + "…"
+        padding = " " * (width - len(fits))
+        if colour and fits in COLOURS:
+            fits, colour = styled(fits, fg=COLOURS[fits]), False
+        lines[line].append(fits + padding)
+    while len(lines) > 1 and {part.strip() for part in lines[-1]} == {"-"}:
+        lines.pop()
+    return f"\n{INDENT}".join(GAP.join(parts).rstrip() for parts in lines)
