@@ -1,19 +1,10 @@
 // @ts-check
 // Completion of a filter: names of fields, then their values.
-/** @type {{fields: Record<string, string[]>} | null} */
-let words = null;
-
-async function known() {
-  if (words === null) {
-    const answer = await fetch("/ui/names").catch(() => null);
-    words = answer?.ok ? await answer.json() : { fields: {} };
-  }
-  return /** @type {{fields: Record<string, string[]>}} */ (words).fields;
-}
+import { names } from "./names.js";
 
 /** @param {string} text */
 async function offers(text) {
-  const fields = await known();
+  const { fields } = await names();
   const word = text.slice(text.lastIndexOf(" ") + 1);
   const colon = word.indexOf(":");
   if (colon < 0) return Object.keys(fields).filter((name) => word && name.startsWith(word)).slice(0, 10);
@@ -27,15 +18,23 @@ function attach(input) {
   list.className = "suggest";
   list.hidden = true;
   list.setAttribute("hx-morph-skip", "");
+  list.id = `offers-${input.id}`;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Completions");
+  for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-controls": list.id })) input.setAttribute(name, value);
   document.body.append(list);
   /** @type {string[]} */
   let shown = [];
   let at = -1;
   const draw = () => {
     list.hidden = shown.length === 0;
+    input.setAttribute("aria-expanded", String(!list.hidden));
+    input.setAttribute("aria-activedescendant", at >= 0 ? `${list.id}-${at}` : "");
     list.replaceChildren(...shown.map((text, index) => {
       const item = document.createElement("li");
       item.textContent = text;
+      item.id = `${list.id}-${index}`;
+      item.setAttribute("role", "option");
       item.setAttribute("aria-selected", String(index === at));
       item.addEventListener("mousedown", (event) => { event.preventDefault(); take(index); });
       return item;
@@ -51,7 +50,15 @@ function attach(input) {
     input.value = input.value.slice(0, start) + text + (text.endsWith(":") ? "" : " ");
     void look();
   };
-  const look = async () => { shown = await offers(input.value); at = -1; draw(); };
+  const look = async () => {
+    const text = input.value;
+    const found = await offers(text);
+    if (text !== input.value || document.activeElement !== input) return; // somebody wrote on, or left
+    shown = found;
+    at = -1;
+    draw();
+  };
+  draw();
   input.addEventListener("input", look);
   input.addEventListener("blur", () => { shown = []; draw(); });
   input.addEventListener("keydown", (event) => {
@@ -65,6 +72,7 @@ function attach(input) {
       event.preventDefault();
       take(Math.max(0, at));
     } else if (event.key === "Escape") {
+      event.preventDefault();
       shown = [];
       draw();
     }

@@ -1,30 +1,41 @@
 // @ts-check
 // Keys: / finds, g and a letter goes, j and k walk rows, Ctrl-K goes anywhere, ? tells.
+import { names } from "./names.js";
+
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 const ACTIONS = [
   { text: "New job", hint: "action", href: "/jobs/new", scope: "enqueue" },
   { text: "New lane", hint: "action", href: "/lanes/new", scope: "admin" },
 ];
 let went = 0;
+let walked = "";
 
 /** @param {Element | null} element */
 const typing = (element) => element?.matches("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
 
+/** The row that has the focus, or else the one that was walked to: a page that is merged anew forgets marks. */
+const current = () => document.activeElement?.closest("main [data-row]") ?? document.getElementById(walked);
+
+/** Mark the row that somebody walked to, again after the page was refreshed. */
+export function marked() {
+  for (const row of document.querySelectorAll("main [data-row].at")) row.classList.remove("at");
+  if (walked) document.getElementById(walked)?.classList.add("at");
+}
+
 /** @param {number} step */
 function walk(step) {
   const rows = [...document.querySelectorAll("main [data-row]")];
-  if (!rows.length) return;
-  const at = rows.findIndex((row) => row.classList.contains("at"));
-  const next = rows[Math.max(0, Math.min(rows.length - 1, at + step))];
-  rows[at]?.classList.remove("at");
-  next.classList.add("at");
-  /** @type {HTMLElement | null} */ (next.querySelector("a"))?.focus({ preventScroll: true });
+  const from = current();
+  const next = rows[Math.max(0, Math.min(rows.length - 1, (from ? rows.indexOf(from) : -1) + step))];
+  if (!next) return;
+  walked = next.id;
+  marked();
+  /** @type {HTMLElement | null} */ (next.querySelector("a, button"))?.focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
 }
 
 function pick() {
-  const box = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-row].at input[data-pick]"));
-  box?.click();
+  /** @type {HTMLInputElement | null | undefined} */ (current()?.querySelector("input[data-pick]"))?.click();
 }
 
 function places() {
@@ -36,23 +47,11 @@ function places() {
   ];
 }
 
-/** @type {string[] | null} */
-let lanes = null;
-
-async function known() {
-  if (lanes === null) {
-    lanes = [];
-    const answer = await fetch("/ui/names").catch(() => null);
-    if (answer?.ok) lanes = (await answer.json()).lanes;
-  }
-  return lanes ?? [];
-}
-
 /** @param {string} text */
 async function found(text) {
   const word = text.trim().toLowerCase();
   if (ULID.test(word)) return [{ text: word.toUpperCase(), hint: "job", href: `/jobs/${word.toUpperCase()}` }];
-  const all = [...places(), ...(await known()).map((name) => ({ text: name, hint: "lane", href: `/lanes/${encodeURIComponent(name)}` }))];
+  const all = [...places(), ...(await names()).lanes.map((name) => ({ text: name, hint: "lane", href: `/lanes/${encodeURIComponent(name)}` }))];
   const some = all.filter((place) => place.text.toLowerCase().includes(word)).slice(0, 12);
   if (word) some.push({ text: `Jobs: ${text.trim()}`, hint: "find", href: `/jobs?q=${encodeURIComponent(text.trim())}` });
   return some;
@@ -80,8 +79,16 @@ function palette() {
     }));
     input.setAttribute("aria-activedescendant", shown.length ? `place-${at}` : "");
   };
-  const look = async () => { shown = await found(input.value); at = 0; draw(); };
-  input.addEventListener("input", look);
+  const look = async () => {
+    const text = input.value;
+    const some = await found(text);
+    if (text !== input.value) return; // somebody wrote on
+    shown = some;
+    at = 0;
+    draw();
+  };
+  let looked = Promise.resolve();
+  input.addEventListener("input", () => { looked = look(); });
   input.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && shown.length) {
@@ -90,10 +97,10 @@ function palette() {
       draw();
     } else if (event.key === "Enter") {
       event.preventDefault();
-      if (shown[at]) location.href = shown[at].href;
+      void looked.then(() => { if (shown[at]) location.href = shown[at].href; }); // what was written last counts
     }
   });
-  return () => { input.value = ""; dialog.showModal(); void look(); };
+  return () => { input.value = ""; dialog.showModal(); looked = look(); };
 }
 
 export function keys() {
@@ -104,7 +111,7 @@ export function keys() {
       return open();
     }
     if (event.ctrlKey || event.metaKey || event.altKey || typing(document.activeElement)) return;
-    if (document.querySelector("dialog[open]")) return;
+    if (document.querySelector("dialog[open], form:popover-open")) return;
     if (Date.now() - went < 1200) {
       went = 0;
       const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(`nav a[data-go="${CSS.escape(event.key)}"]`));

@@ -2,9 +2,10 @@
 // What every page does: stays fresh, tells times in the reader's zone, draws charts, listens to keys.
 import { charts } from "./charts.js";
 import { complete } from "./complete.js";
-import { keys } from "./keys.js";
+import { keys, marked } from "./keys.js";
 import { live } from "./live.js";
 import { selection } from "./select.js";
+import { sheets } from "./sheets.js";
 import { times } from "./times.js";
 
 document.getElementById("theme")?.addEventListener("click", () => {
@@ -29,6 +30,7 @@ function refreshed() {
   times();
   charts();
   selection();
+  marked();
 }
 
 // What can be taken back stays longer: somebody has to read it first.
@@ -37,4 +39,5 @@ setTimeout(() => document.querySelector(".toast:not(.bad)")?.remove(), 20000);
 refreshed();
 complete();
 keys();
+sheets();
 live(refreshed);

@@ -1,0 +1,140 @@
+"""Without a mouse: stops of Tab can be seen, rows are walked, sheets keep the focus, Enter does its word."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.ui.browsing import serious, tab
+from tests.ui.conftest import Seeded
+from tests.ui.seed import MARKUP
+from tests.ui.test_screens import SCREENS, opened
+
+STOPS = {1280: 16, 390: 10}
+# What has the focus, and why nobody would see it; null = Tab has left the page.
+FOCUS = """() => {
+  const one = document.activeElement;
+  if (one === document.body) return null;
+  const [style, place] = [getComputedStyle(one), one.getBoundingClientRect()];
+  const [x, y] = [place.left + Math.min(place.width / 2, 20), place.top + place.height / 2];
+  const there = document.elementFromPoint(x, y);
+  const faults = [];
+  if (style.outlineStyle === 'none' || style.outlineWidth === '0px') faults.push('no outline');
+  if (place.width < 2 || place.height < 2) faults.push('no size');
+  if (!there || !(one.contains(there) || there.contains(one))) faults.push('covered');
+  return [`${one.tagName} ${one.id || one.textContent.trim().slice(0, 30)}`, faults];
+}"""
+
+
+@pytest.mark.parametrize("width", STOPS)
+def test_every_stop_of_the_tab_key_can_be_seen(browser: Browser, seeded: Seeded, width: int) -> None:
+    faults = []
+    with tab(browser, seeded.url, width=width) as page:
+        for path in SCREENS:
+            opened(page, seeded, path)
+            page.locator("#main").focus()
+            for _ in range(STOPS[width]):
+                page.keyboard.press("Tab")
+                found = page.evaluate(FOCUS)
+                if found is None:
+                    break
+                faults += [(path, found)] if found[1] else []
+    assert faults == []
+
+
+def test_rows_are_walked_on_from_where_one_is_though_the_page_changes(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes")
+        rows = page.locator("tbody tr")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        before = page.locator("#lane-pay [data-name=Pending]").inner_text()
+        seeded.client.enqueue("pay", {"amount": 3})
+        seeded.client.store.fold_counts()
+        expect(page.locator("#lane-pay [data-name=Pending]")).not_to_have_text(before)
+        expect(rows.nth(1)).to_have_class("at")
+
+        page.keyboard.press("j")
+        expect(rows.nth(2).locator("a").first).to_be_focused()
+        rows.nth(0).locator("a").first.focus()  # by Tab, say
+        page.keyboard.press("j")
+        expect(rows.nth(1).locator("a").first).to_be_focused()
+
+
+def test_escape_closes_what_is_offered_and_keeps_what_was_written(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes")
+        page.keyboard.press("/")
+        field = page.locator("#find")
+        page.keyboard.type("lane:orders sta")
+        expect(page.get_by_role("option", name="state:")).to_be_visible()
+        expect(field).to_have_attribute("aria-expanded", "true")
+        assert serious(page) == []
+        page.keyboard.press("Escape")
+
+        expect(page.get_by_role("option", name="state:")).to_have_count(0)
+        expect(field).to_have_value("lane:orders sta")
+        expect(field).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "first"),
+    [
+        ("/", "Pause everything", "[name=reason]"),
+        ("/pools", "Pause a target", "[name=target]"),
+        ("/lanes/orders", "Disable", "button.plain"),
+        ("/lanes", "Keyboard help", "button"),
+    ],
+)
+def test_a_sheet_has_the_focus_until_it_is_closed(
+    browser: Browser, seeded: Seeded, path: str, name: str, first: str
+) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, path)
+        button = page.get_by_role("button", name=name, exact=True).first
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(f".sheet:popover-open {first}").first).to_be_focused()
+        for key in ("Tab", "Shift+Tab"):
+            for _ in range(7):
+                page.keyboard.press(key)
+                assert _in_sheet(page), key
+        page.keyboard.press("g")  # keys of the page wait as well
+        page.keyboard.press("Escape")
+
+        expect(button).to_be_focused()
+        expect(page.locator(".sheet:popover-open")).to_have_count(0)
+
+
+def _in_sheet(page: Page) -> bool:
+    return bool(page.evaluate("() => document.activeElement.closest('.sheet:popover-open') !== null"))
+
+
+def test_all_rows_of_a_page_are_selected_on_a_phone_and_counted_before_anything_happens(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url, width=390) as page:
+        opened(page, seeded, "/jobs?q=state:dead lane:mail")
+        page.get_by_label("Select all on this page").focus()
+        page.keyboard.press("Space")
+        expect(page.locator("#bulk")).to_contain_text("12 selected")
+        page.locator("#bulk").get_by_role("button", name="Retry").focus()
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#matched")).to_have_text("12")
+        expect(page.locator("[name=reason]")).to_be_focused()
+        page.go_back()
+    assert len(seeded.client.list(lane="mail", state="dead").jobs) == 12
+
+
+def test_enter_retries_the_job_that_blocks_a_group(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/groups")
+        page.get_by_role("button", name="Resolve…").first.focus()
+        page.keyboard.press("Enter")
+        page.keyboard.type("the shop is fixed")
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#toast")).to_contain_text("Done: the job is pending.")
+    assert seeded.client.get(seeded.ids["blocker"]).state.label == "pending"
+    assert [g.state for g in seeded.client.store.list_groups(group=MARKUP).groups] != ["paused"]
