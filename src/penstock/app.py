@@ -153,10 +153,9 @@ class App:
         self, sock: socket.socket, store: Store, executor: ThreadExecutor, api_threads: ThreadExecutor
     ) -> None:
         live, health, story = Live(self.clock.monotonic), Health(), Story(_LOG, self.clock.monotonic)
-        registry = CollectorRegistry()
+        registry, hour = CollectorRegistry(), Hour(self.clock.monotonic)
         metrics = Metrics(registry, version=__version__)
         deliveries = Deliveries(registry)
-        hour = Hour(self.clock.monotonic)
         emit = emit_to(live, hour, health, story, metrics, deliveries, self.tracing or ignore)
         registry.register(_depths(store, self.clock))
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
@@ -172,7 +171,7 @@ class App:
         callers = Callers(store, executor=api_threads, clock=self.clock, login=bool(self.settings["login"]))
         door = Door(store, callers, executor=api_threads, clock=self.clock)
         desk, http_over = Desk(client, self._looking), asyncio.Event()
-        screens = [*pages(desk, figures, live=live, health=health), *login_pages(door)]
+        screens = pages(desk, figures, live=live, health=health)
         app = make_app(
             client,
             executor=api_threads,
@@ -184,7 +183,8 @@ class App:
             stats=stats,
             callers=callers,
             hosts=self.settings.hosts(),
-            pages=[*screens, *dispatch_routes(processor), *_ways_in(routing)],
+            pages=[*screens.handlers, *login_pages(door), *dispatch_routes(processor), *_ways_in(routing)],
+            lost=screens.lost,
             over=http_over,
         )
         self._listen_for_signals()

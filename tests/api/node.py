@@ -56,6 +56,7 @@ class Node:
         desk = Desk(client, self.executor)
         self.callers = Callers(client.store, executor=self.executor, clock=clock, login=login)
         self.door = Door(client.store, self.callers, executor=self.executor, clock=clock)
+        screens = pages(desk, self.figures, live=self.live, health=self.health)
         self.app = make_app(
             client,
             executor=self.executor,
@@ -67,10 +68,8 @@ class Node:
             stats=stats,
             callers=self.callers,
             hosts=hosts,
-            pages=[
-                *pages(desk, self.figures, live=self.live, health=self.health),
-                *login_pages(self.door),
-            ],
+            pages=[*screens.handlers, *login_pages(self.door)],
+            lost=screens.lost,
         )
         self.url = ""
 

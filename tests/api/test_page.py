@@ -148,12 +148,12 @@ def test_ended_jobs_are_shown_with_why(http: Http) -> None:
     client = http.node.client
     job = http.post("/api/jobs", {"lane": "orders"}).json()["id"]
     client.store.claim(Ask(lane="orders", node=client.store.register_node("test")))
-    client.report(job, 1, "failed", error="500 from the shop", retryable=False)
+    client.report(job, 1, "failed", error="HTTP 500: the card 4242 is", retryable=False)
 
     [shown] = http.get("/api/stats").json()["ended"]
 
     assert (shown["id"], shown["state"], shown["reason"]) == (job, "dead", "permanent")
-    assert shown["error"] == "500 from the shop"
+    assert shown["error"] == "HTTP 500"  # one answer for everybody: the kind alone
 
 
 def test_a_stopped_lane_says_who_stopped_it(http: Http) -> None:
@@ -209,3 +209,14 @@ def test_head_is_answered_as_get_without_a_body(http: Http, path: str) -> None:
 def test_head_of_what_cannot_be_looked_at_says_so(http: Http) -> None:
     assert http.request("HEAD", "/api/nowhere").status_code == 404
     assert http.request("HEAD", "/api/outcomes").status_code == 405
+
+
+def test_an_address_that_is_none_is_a_page_for_people_and_json_for_programs(http: Http) -> None:
+    html = {"Accept": "text/html"}
+    for path in ("/nowhere", "/lanes/orders/nowhere", "/static/nowhere", "/lanes/nobody"):
+        page = http.get(path, headers=html)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+        assert "There is no such page" in page.text
+        assert http.get(path).json()["hint"]
+    assert "Nothing is at /&lt;b&gt;" in http.get("/%3Cb%3E", headers=html).text
+    assert http.get("/api/nowhere", headers=html).json()["status"] == 404

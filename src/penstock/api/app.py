@@ -1,11 +1,12 @@
 """The application: every route of a node, behind the checks of access.py."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
+from typing import Any
 
-from litestar import Litestar, Response, get
-from litestar.exceptions import HTTPException
+from litestar import Litestar, Request, Response, get
+from litestar.exceptions import HTTPException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
@@ -50,13 +51,15 @@ def make_app(
     callers: Callers,
     hosts: Collection[str] = (),
     pages: Sequence[HTTPRouteHandler] = (),
+    lost: Callable[[Request[Any, Any, Any], Exception], Response[bytes]] = answer,
     over: asyncio.Event | None = None,
 ) -> Guarded:
     """Return the ASGI application of a node.
 
     Blocking calls of the client run on the executor, which whoever made it closes. `callers` finds out who is
     asking; `hosts` are names beside the loopback ones that the node goes by; `pages` are handlers of the UI,
-    `stats` the figures that it shares with `/api/stats`. `over` lets go of those who listen to events.
+    `stats` the figures that it shares with `/api/stats`, `lost` what it answers for an address that is none.
+    `over` lets go of those who listen to events.
     """
     own = api_routes(
         Desk(client, executor),
@@ -69,7 +72,8 @@ def make_app(
         over=over,
     )
     routes = [*own, *pages]
-    return _served([*routes, openapi_route(routes, version=__version__)], callers=callers, hosts=hosts)
+    described = openapi_route(routes, version=__version__)
+    return _served([*routes, described], callers=callers, hosts=hosts, lost=lost)
 
 
 def api_routes(
@@ -138,7 +142,13 @@ def make_metrics_app(
     return _served([metrics_route(Desk(client, executor), metrics)], callers=callers, hosts=hosts)
 
 
-def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Collection[str]) -> Guarded:
+def _served(
+    routes: Sequence[HTTPRouteHandler],
+    *,
+    callers: Callers,
+    hosts: Collection[str],
+    lost: Callable[[Request[Any, Any, Any], Exception], Response[bytes]] = answer,
+) -> Guarded:
     check_routes(routes)
     app = Litestar(
         route_handlers=routes,
@@ -146,6 +156,7 @@ def _served(routes: Sequence[HTTPRouteHandler], *, callers: Callers, hosts: Coll
         exception_handlers={
             Problem: answer,
             PenstockError: answer,
+            NotFoundException: lost,
             HTTPException: answer,
             Exception: answer,
         },

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from litestar import Response
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.desk import Desk
 from penstock.api.problems import Problem, answer, problem_of
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, UnknownLane
 from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ui.assets import Assets
@@ -39,8 +39,15 @@ SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
 )  # fmt: skip
 
 
-def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[HTTPRouteHandler]:
-    """Return every page of the dashboard and the files they need."""
+class Pages(NamedTuple):
+    """Every page of the dashboard with the files they need, and what is shown where there is none."""
+
+    handlers: list[HTTPRouteHandler]
+    lost: Callable[[AnyRequest, Exception], Response[bytes]]
+
+
+def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
+    """Return the pages of a node."""
     assets = Assets()
     kept = Kept(desk.client.store, figures.monotonic)
     site = Site(desk, figures, live, health, environment(assets), kept)
@@ -52,6 +59,8 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[H
         status = problem.status if isinstance(problem, Problem) else getattr(error, "status_code", 500)
         if status == HTTPStatus.SEE_OTHER:  # to the login
             return answer(request, error)
+        if isinstance(error, UnknownLane):  # its name is the address of a page
+            status = HTTPStatus.NOT_FOUND
         if status >= 500:
             answer(request, error)  # which logs it
         facts = {
@@ -62,10 +71,15 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> list[H
         }
         return site.rendered(request, "error.html", facts, status=status)
 
+    def lost(request: AnyRequest, error: Exception) -> Response[bytes]:
+        if request.url.path.startswith("/api/"):
+            return answer(request, error)
+        return failed(request, NotFoundException(f"Nothing is at {request.url.path}"))
+
     handlers = [assets.route(), *(route for screen in SCREENS for route in screen(site))]
     for handler in handlers:
         handler.exception_handlers = dict.fromkeys((PenstockError, Problem, HTTPException, Exception), failed)
-    return handlers
+    return Pages(handlers, lost)
 
 
 def _text(error: object, status: int) -> str:
