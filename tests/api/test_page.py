@@ -220,3 +220,24 @@ def test_an_address_that_is_none_is_a_page_for_people_and_json_for_programs(http
         assert http.get(path).json()["hint"]
     assert "Nothing is at /&lt;b&gt;" in http.get("/%3Cb%3E", headers=html).text
     assert http.get("/api/nowhere", headers=html).json()["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/jobs", "GET, HEAD, OPTIONS, POST"),
+        ("/api/lanes/orders", "DELETE, GET, HEAD, OPTIONS, PUT"),
+        ("/api/outcomes", "OPTIONS, POST"),
+        ("/jobs/new", "GET, HEAD, OPTIONS, POST"),
+        ("/", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_an_address_names_all_its_methods(http: Http, path: str, methods: str) -> None:
+    told = http.request("OPTIONS", path)
+    assert (told.status_code, told.headers["allow"], told.content) == (204, methods, b"")
+    refused = http.request("TRACE", path)
+    assert (refused.status_code, {*refused.headers["allow"].split(", ")}) == (405, {*methods.split(", ")})
+
+
+def test_what_is_nowhere_has_no_methods(http: Http) -> None:
+    assert http.request("OPTIONS", "/api/nowhere").status_code == 404

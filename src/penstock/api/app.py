@@ -20,6 +20,7 @@ from penstock.api.events import event_routes
 from penstock.api.health import Readiness, health_routes, metrics_route
 from penstock.api.jobs import job_routes
 from penstock.api.lookout import lookout_routes
+from penstock.api.methods import method_routes
 from penstock.api.named import named_routes
 from penstock.api.openapi import openapi_route
 from penstock.api.operations import operation_routes
@@ -151,7 +152,7 @@ def _served(
 ) -> Guarded:
     check_routes(routes)
     app = Litestar(
-        route_handlers=routes,
+        route_handlers=[*method_routes(routes), *routes],  # the first of an address answers OPTIONS
         guards=[guard_of(callers)],
         exception_handlers={
             Problem: answer,

@@ -158,7 +158,7 @@ def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         case HTTPException(status_code=status, detail=detail) if status < 500:
             kind, hint = _HINTS.get(status, ("refused", "see docs/reference/api.md"))
             words = detail or HTTPStatus(status).phrase
-            problem = Problem(status, kind, words, hint=hint, headers=error.headers)
+            problem = Problem(status, kind, words, hint=hint, headers=_allowing(error.headers))
         case _:
             _LOG.error("a request failed", exc_info=error)
             problem = Problem(
@@ -167,6 +167,12 @@ def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return Response(
         problem.body(), media_type=MEDIA_TYPE, status_code=problem.status, headers=problem.headers
     )
+
+
+def _allowing(headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """Name HEAD among the methods that an address has, where it has GET."""
+    known = (headers or {}).get("allow", "").split(", ")
+    return {**(headers or {}), "allow": ", ".join(sorted({*known, "HEAD"}))} if "GET" in known else headers
 
 
 def unknown_caller(detail: str = "this node wants to know who is asking") -> Problem:
