@@ -98,8 +98,9 @@ class SteppedConnection(PooledConnection):
 
     @contextmanager
     def pipeline(self) -> Iterator[None]:  # type: ignore[override]
-        """One statement at a time: what the server would do with them, seen from outside."""
-        yield
+        """One statement at a time, in a transaction: what the server would make of them."""
+        with self.transaction():
+            yield
 
 
 def _text(query: Any) -> str:  # noqa: ANN401

@@ -61,6 +61,8 @@ class Spy:
                 return super().execute(query, params, **options)
 
         connection.cursor_factory = SpyingCursor
+        # What is queued goes one by one: in between, the plan of the next is asked for.
+        connection.pipeline = connection.transaction  # type: ignore[method-assign, assignment]
 
     def explain(self, connection: psycopg.Connection[Any], query: str, params: Any) -> None:  # noqa: ANN401
         """Note both plans of the statement; nothing of it stays."""
@@ -77,8 +79,6 @@ class Spy:
             return f"${numbers[name]}"
 
         statement = _PARAMETER.sub(number, query)
-        with connection.pipeline() as pipeline:
-            pipeline.sync()  # what is queued before it comes before it, a BEGIN for example
         plain = psycopg.ClientCursor(connection)
         inside = connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
         plain.execute("SAVEPOINT spy" if inside else "BEGIN")

@@ -80,11 +80,11 @@ STATEMENTS: Final = {
     "claim tenants": 4,
     "settle tenants": 1,
     "claim heads": 5,
-    "settle heads": 5,
+    "settle heads": 3,
     "claim runs, mixed": 5,
     "settle runs, mixed": 16,
     "claim heads of tenants": 9,
-    "settle heads of tenants": 5,
+    "settle heads of tenants": 3,
 }
 BUFFERS_PER_JOB: Final = 60
 GROWTH: Final = 1.2
