@@ -3,6 +3,8 @@
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -100,3 +102,47 @@ def test_a_node_that_does_not_answer_is_unreachable() -> None:
 
     assert result.exit_code == 4
     assert "127.0.0.1:1" in result.stderr
+
+
+HERE_ONLY = [
+    "access create ci --scope read",
+    "access list",
+    "access revoke ci --reason old --yes",
+    "users add ann --role viewer --password-stdin",
+    "users set ann --role viewer",
+    "users password ann --password-stdin",
+    "users list",
+    "users remove ann --reason gone --yes",
+    "keys list",
+    "keys rotate token --reason old --yes",
+    "keys show token",
+    "doctor",
+]
+
+
+@pytest.mark.parametrize("line", HERE_ONLY)
+def test_what_needs_the_database_says_so(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = "https://penstock.example"
+    by_option = CliRunner().invoke(main, [*shlex.split(line), "--store", "sqlite:///gone.db", "--url", far])
+    monkeypatch.setenv("PENSTOCK_URL", far)
+    by_environment = CliRunner().invoke(main, shlex.split(line))
+
+    name = " ".join(line.split()[:2])
+    for result in (by_option, by_environment):
+        assert result.exit_code == 2
+        assert f"{name} works on the database itself, not through {far}: run it where the" in result.stderr
+    told = CliRunner().invoke(main, [*name.split(), "--help"]).stdout
+    assert "Not with this command: run it where the database is." in " ".join(told.split())
+
+
+def test_a_store_that_is_named_goes_before_a_node_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"sqlite:///{tmp_path}/penstock.db"
+    with closing(connect(store)) as made:
+        made.migrate()
+    monkeypatch.setenv("PENSTOCK_URL", "https://penstock.example")
+
+    assert CliRunner().invoke(main, ["keys", "list", "--store", store]).exit_code == 0
+    monkeypatch.setenv("PENSTOCK_STORE", store)
+    assert CliRunner().invoke(main, ["users", "list"]).exit_code == 0

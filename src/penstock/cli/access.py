@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_database, yes_option
 from penstock.cli.render import ago, print_json, print_table
 from penstock.cli.serve import Duration
 from penstock.client import Client
@@ -45,7 +45,7 @@ def access() -> None:
 @tenant_option
 @click.option("--expires", "lasts", type=Duration(), help="How long it is good for, like 90d. Default: ever.")
 @json_option
-@with_client
+@with_database
 def create(
     client: Client,
     name: str,
@@ -79,7 +79,7 @@ def create(
 @access.command("list")
 @click.option("--all", "everything", is_flag=True, help="Those too that were revoked.")
 @json_option
-@with_client
+@with_database
 def list_(client: Client, *, everything: bool, as_json: bool) -> None:
     """List keys: what they may do, until when, and when they were last used; never the keys themselves."""
     now = client.store.now()
@@ -109,7 +109,7 @@ def list_(client: Client, *, everything: bool, as_json: bool) -> None:
 @reason_option
 @yes_option
 @json_option
-@with_client
+@with_database
 def revoke(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Let a key open nothing from now on: within a second, on every node."""
     confirmed(f"Revoke the key {name}?", yes=yes)

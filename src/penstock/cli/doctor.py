@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from penstock.cli.ask import NodeUnreachable, ask
-from penstock.cli.options import config_option, json_option, store_option
+from penstock.cli.options import config_option, json_option, nowhere_else_option, store_option
 from penstock.cli.render import counted, on_terminal, print_json, printable, styled
 from penstock.cli.symptoms import Symptom, environment, flow, nodes_of, sinks_in_use, stuck, vital
 from penstock.config.settings import Settings, Value, look
@@ -28,6 +28,7 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "ok": "green"}
 
 @click.command()
 @store_option
+@nowhere_else_option
 @config_option
 @click.option("--no-sinks", is_flag=True, help="Do not connect to brokers.")
 @json_option

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_database, yes_option
 from penstock.cli.render import print_facts, print_json, print_table
 from penstock.client import Client
 from penstock.domain.durations import format_duration
@@ -37,7 +37,7 @@ def keys() -> None:
 
 @keys.command("list")
 @json_option
-@with_client
+@with_database
 def list_(client: Client, *, as_json: bool) -> None:
     """List keys, their age and what they still do; never the keys themselves."""
     now = client.store.now()
@@ -55,7 +55,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 @reason_option
 @yes_option
 @json_option
-@with_client
+@with_database
 def rotate(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The ones before still verify."""
     confirmed(f"Replace the key {name}?", yes=yes)
@@ -74,7 +74,7 @@ def rotate(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) 
 @click.option("--reveal", is_flag=True, help="Print the key itself; audited, so say why.")
 @click.option("--reason", metavar="TEXT", help="Why; kept in the audit with your name.")
 @json_option
-@with_client
+@with_database
 def show(
     client: Client, name: str, *, kid: str | None, reveal: bool, reason: str | None, as_json: bool
 ) -> None:

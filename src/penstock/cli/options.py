@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from penstock.cli.errors import reported
+from penstock.cli.errors import Misconfigured, reported
 from penstock.client import Client
 from penstock.config.settings import load
 from penstock.errors import InvalidConfig, InvalidSetting
@@ -123,6 +124,43 @@ def with_client(command: Command) -> Command:
     @wraps(command)
     def run(*args: object, url: str | None, api: str | None, config: Path | None, **kwargs: object) -> object:
         with reported(), opened(api or store_url(url, config)) as client:
+            return command(client, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+def _here(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    """Refuse a node far away; one that the environment names does not count beside a store that is named."""
+    said = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    if value is None or (not said and context.params.get("url") is not None):
+        return
+    raise Misconfigured(
+        f"{context.command_path} works on the database itself, not through {value}: run it where the database"
+        " is, without --url and PENSTOCK_URL, or name the database with --store or PENSTOCK_STORE"
+    )
+
+
+nowhere_else_option: Final = click.option(
+    "--url",
+    "api",
+    metavar="URL",
+    envvar="PENSTOCK_URL",
+    show_envvar=True,
+    expose_value=False,
+    callback=_here,
+    help="Not with this command: run it where the database is.",
+)
+
+
+def with_database(command: Command) -> Command:
+    """Give the command a Client of the database itself, which a node's API is no way to."""
+
+    @store_option
+    @nowhere_else_option
+    @config_option
+    @wraps(command)
+    def run(*args: object, url: str | None, config: Path | None, **kwargs: object) -> object:
+        with reported(), opened(store_url(url, config)) as client:
             return command(client, *args, **kwargs)
 
     return run  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from penstock.cli.access import role_option, scope_option, tenant_option
-from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_database, yes_option
 from penstock.cli.render import ago, print_json, print_table
 from penstock.client import Client
 from penstock.domain.access import spelled, told
@@ -33,7 +33,7 @@ def users() -> None:
 @tenant_option
 @password_option
 @json_option
-@with_client
+@with_database
 def add(
     client: Client,
     name: str,
@@ -69,7 +69,7 @@ def add(
 @tenant_option
 @click.option("--no-tenant", is_flag=True, help="Bound to no tenant any more.")
 @json_option
-@with_client
+@with_database
 def set_(
     client: Client,
     name: str,
@@ -101,7 +101,7 @@ def set_(
 @click.argument("name")
 @password_option
 @json_option
-@with_client
+@with_database
 def password(client: Client, name: str, *, password_stdin: bool, as_json: bool) -> None:
     """Give somebody another password; all of his sessions end."""
     known = client.store.user(name)
@@ -121,7 +121,7 @@ def password(client: Client, name: str, *, password_stdin: bool, as_json: bool) 
 
 @users.command("list")
 @json_option
-@with_client
+@with_database
 def list_(client: Client, *, as_json: bool) -> None:
     """List people: what they may do, and when they last logged in."""
     found, now = client.store.users(), client.store.now()
@@ -141,7 +141,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 @reason_option
 @yes_option
 @json_option
-@with_client
+@with_database
 def remove(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Let somebody in no more; his sessions end within a second."""
     confirmed(f"Remove the user {name}?", yes=yes)
