@@ -18,10 +18,12 @@ from penstock.domain.outcomes import (
     Policy,
     Receipt,
     Rejected,
+    Returned,
     Succeeded,
     Throttled,
     TryAgain,
     Unknown,
+    Unsent,
     failed,
     outcome_of,
 )
@@ -47,6 +49,10 @@ def meaning(
 @pytest.mark.parametrize("receipt", [Accepted("m-1"), Duplicate("m-1")])
 def test_taken_is_done_where_sent_is_done(receipt: Receipt) -> None:
     assert meaning(receipt) == Succeeded(receipt="m-1")
+
+
+def test_what_did_not_go_out_is_as_if_it_had_not_been_claimed() -> None:
+    assert meaning(Unsent("no place", MINUTE)) == Returned("no place", MINUTE)
 
 
 @pytest.mark.parametrize("passes", [False, True])

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Gate
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown, Unsent
 from penstock.domain.states import JobState
 from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
@@ -99,6 +99,26 @@ async def test_a_throttled_job_comes_back_without_losing_an_attempt(engine: Engi
 
     job = engine.client.get(id_)
     assert (job.live.attempt, job.live.deferrals) == (1, 1)
+
+
+async def test_what_did_not_go_out_costs_nothing_and_says_nothing_of_its_target(engine: Engine) -> None:
+    """The target rests for nobody, its breaker stays closed, and no attempt is lost."""
+    engine.lane(retry=["0s"], target="http://shop.test/hook")
+    tried: set[str] = set()
+
+    def answer(envelope: Envelope) -> Receipt | None:
+        first = envelope.id not in tried
+        tried.add(envelope.id)
+        return Unsent("no place", timedelta(milliseconds=1)) if first else None
+
+    engine.answers["orders"] = answer
+    async with engine.node():
+        ids = engine.enqueue(*[{}] * 25)
+        await engine.ended(*ids)
+        assert engine.store.targets() == {}
+
+    jobs = [engine.client.get(id_).live for id_ in ids]
+    assert {(job.attempt, job.deferrals, job.send) for job in jobs} == {(1, 0, 1)}
 
 
 async def test_words_of_the_lane_turn_failures_around(engine: Engine) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Unknown
+from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Unknown, Unsent
 from penstock.ports.sink import Envelope, Sink, SinkUnavailable
 
 PAUSE_S = 0.02
@@ -81,6 +81,8 @@ class Carrier:
                     del waiting[group]
             case Unknown():
                 self.doubtful.add(head.id)
+            case Unsent():
+                pass
             case _:
                 waiting[group][0] = head._replace(number=head.number + 1)
 

@@ -12,13 +12,12 @@ from urllib.parse import unquote
 import pytest
 import stomp
 
-from penstock.domain.outcomes import Accepted, Rejected, Throttled, TryAgain
+from penstock.domain.outcomes import Accepted, Rejected, Throttled, TryAgain, Unsent
 from penstock.domain.states import Reason
 from penstock.ports.events import SinkFailed
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Probed, Sink, SinkUnavailable
 from penstock.sinks.activemq import Session, open_activemq
-from penstock.sinks.waves import Unsent
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import ActiveMq
 from tests.sinks.carrier import Carrier, messages

@@ -48,6 +48,17 @@ async def test_a_host_that_has_freed_no_place_for_long_is_not_waited_for() -> No
         pass
 
 
+async def test_who_has_little_time_for_its_call_waits_for_less() -> None:
+    """The time is for the call: one that ran out while it waited would pass for a call that failed."""
+    hosts = Hosts(1, patience=LONG_S)
+    async with hosts.place("a"):
+        with pytest.raises(HostBusy):
+            async with hosts.place("a", timedelta(milliseconds=10)):
+                pass
+    async with hosts.place("a", timedelta(milliseconds=10)):
+        pass
+
+
 async def _turns_of_the_loop() -> None:
     """Take as many turns as a wait of 50 ms has many times over, however slow the machine."""
     for _ in range(20):

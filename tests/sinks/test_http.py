@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unsent
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
@@ -52,7 +53,10 @@ class Keyring:
 
 
 async def opened(
-    executor: ThreadExecutor, options: Options | None = None, secrets: Secrets | None = None
+    executor: ThreadExecutor,
+    options: Options | None = None,
+    secrets: Secrets | None = None,
+    resolver: AbstractResolver | None = None,
 ) -> Sink:
     supplies = Supplies(
         executor=executor,
@@ -61,7 +65,7 @@ async def opened(
         allow_networks=["127.0.0.0/8"],
         secrets=secrets,
     )
-    return await open_http(options or {}, supplies)
+    return await open_http(options or {}, supplies, resolver=resolver)
 
 
 @pytest.fixture
@@ -313,7 +317,7 @@ async def test_one_host_has_so_many_calls_at_a_time_and_others_do_not_wait_for_i
 
     place = hangs.url.removeprefix("http://")
     busy = f"{place} has 2 calls to answer already (max_per_host)"
-    assert refused == Throttled(timedelta(seconds=2), busy)
+    assert refused == Unsent(busy, timedelta(seconds=2))
     assert [task.result() for task in held] == [Accepted("200")] * 2
     assert len(hangs.requests) == 3
 
@@ -380,6 +384,27 @@ async def test_connecting_has_a_limit_of_its_own(executor: ThreadExecutor) -> No
         await sink.close()
 
     assert receipt == TryAgain(f"no connection to 127.0.0.1:{port} in time")
+
+
+async def test_a_host_that_is_not_found_within_the_time_of_the_call_was_sent_nothing(
+    executor: ThreadExecutor,
+) -> None:
+    """Who cancels the call cannot tell; in a lane whose work must not repeat the job would be held."""
+
+    class Silent(AbstractResolver):
+        async def resolve(self, *_: object) -> list[ResolveResult]:
+            return await asyncio.get_running_loop().create_future()
+
+        async def close(self) -> None:
+            """There is nothing to give up."""
+
+    sink = await opened(executor, {}, resolver=Silent())
+    message = Envelope("01JOB", 1, "l", 1, "{}", "http://shop.test/", timeout=timedelta(milliseconds=50))
+    async with asyncio.timeout(60):
+        receipt = await posted(sink, message)
+    await sink.close()
+
+    assert receipt == TryAgain("no connection to shop.test in time")
 
 
 async def test_a_connection_of_a_name_has_settings(executor: ThreadExecutor) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unsent
 from penstock.domain.states import JobState, Reason
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import SinkFailed
@@ -20,7 +20,6 @@ from penstock.ports.executor import ThreadExecutor
 from penstock.ports.sink import UNKNOWN, Envelope, Options, Probed, Sink, SinkUnavailable
 from penstock.ports.store import Ask
 from penstock.sinks.sqs import group_id, open_sqs
-from penstock.sinks.waves import PAUSE
 from penstock.testing.receiver import Answer, Request, receiver
 from penstock.testing.sink_suite import Arrived, SinkSuite
 from tests.brokers import Sqs
@@ -319,7 +318,7 @@ async def test_a_queue_that_is_missing_costs_no_attempt(standard: Bed) -> None:
         missing, there = await sink.send(
             [envelope(1, group=None, queue="nowhere"), envelope(2, group=None, queue=standard.queue)]
         )
-    assert isinstance(missing, Throttled)
+    assert isinstance(missing, Unsent)
     assert isinstance(there, Accepted)
 
 
@@ -440,9 +439,9 @@ async def test_a_batch_that_fails_in_part_never_reorders_a_group(executor: Threa
 
     assert calls() == [[a1.id, b1.id], [a2.id, b2.id]]
     assert [type(receipt).__name__ for receipt in receipts] == [
-        *("Accepted", "Accepted", "TryAgain", "Accepted", "Throttled")
+        *("Accepted", "Accepted", "TryAgain", "Accepted", "Unsent")
     ]
-    assert receipts[4] == Throttled(PAUSE, "not sent: it is behind a failure in its group")
+    assert receipts[4] == Unsent("not sent: it is behind a failure in its group")
 
 
 async def test_a_node_whose_batches_fail_in_part_keeps_every_group_in_order(

@@ -5,12 +5,21 @@ from collections.abc import Sequence
 import pytest
 
 from penstock.domain.envelopes import Unwritable
-from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import (
+    Accepted,
+    Duplicate,
+    Receipt,
+    Rejected,
+    Throttled,
+    TryAgain,
+    Unknown,
+    Unsent,
+)
 from penstock.domain.states import Reason
 from penstock.ports.sink import Envelope, SinkUnavailable
-from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import PAUSE, TooLarge, in_waves
 
-BEHIND = Throttled(PAUSE, "not sent: it is behind a failure in its group")
+BEHIND = Unsent("not sent: it is behind a failure in its group")
 
 
 def batch(*names: str) -> list[Envelope]:
@@ -19,9 +28,9 @@ def batch(*names: str) -> list[Envelope]:
 
 
 class Waves:
-    """Answers with what it is told, else with a yes."""
+    """Receipts with what it is told, else with a yes."""
 
-    def __init__(self, **answers: Answer | Exception) -> None:
+    def __init__(self, **answers: Receipt | Exception) -> None:
         self.answers = answers
         self.calls: list[list[str]] = []
 
@@ -31,7 +40,7 @@ class Waves:
             raise answer
         return envelope.id
 
-    async def send(self, names: Sequence[str]) -> Sequence[Answer]:
+    async def send(self, names: Sequence[str]) -> Sequence[Receipt]:
         self.calls.append(list(names))
         for name in names:
             answer = self.answers.get(name)
@@ -49,7 +58,7 @@ async def test_a_wave_holds_one_message_of_a_group_and_all_that_have_none() -> N
 
 
 @pytest.mark.parametrize("answer", [TryAgain("no"), Throttled(PAUSE), Rejected("no"), Unknown("cut")])
-async def test_nothing_goes_past_a_failure_in_its_group(answer: Answer) -> None:
+async def test_nothing_goes_past_a_failure_in_its_group(answer: Receipt) -> None:
     waves = Waves(a1=answer, b1=Duplicate())
     receipts = await in_waves(batch("a1", "b1", "a2", "b2", "a3"), waves.prepare, waves.send)
 
@@ -85,5 +94,5 @@ async def test_what_did_not_go_out_beside_what_did_waits_and_costs_no_attempt() 
     waves = Waves(a2=SinkUnavailable("gone"))
     receipts = await in_waves(batch("a1", "b1", "a2", "b2"), waves.prepare, waves.send)
 
-    assert receipts == [Accepted("a1"), Accepted("b1"), Throttled(PAUSE, "gone"), Throttled(PAUSE, "gone")]
+    assert receipts == [Accepted("a1"), Accepted("b1"), Unsent("gone"), Unsent("gone")]
     assert await in_waves([], waves.prepare, waves.send) == []

@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed, Job
-from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Policy, Running
+from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Policy, Running, Unsent
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.domain.traces import traceparent_of
@@ -157,12 +157,11 @@ class Processor:
         try:
             [answer] = await call_sink(self._deck, plan, sink, [claimed])
         finally:
-            if isinstance(answer, NotCalled):
-                breakers.not_tried(target)
-            else:
-                breakers.note(target, answer)
+            breakers.note(target, answer)
         if isinstance(answer, NotCalled):
             return Deferred(SINK_CLOSED, answer.error)
+        if isinstance(answer, Unsent):
+            return Deferred(answer.after, answer.error)
         outcome = outcome_of_answer(self._deck, plan, claimed, answer)
         # What the target made of it nobody may know, but its pointer arrived: a queue would take another one
         # of the same send for a duplicate.

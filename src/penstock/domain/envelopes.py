@@ -1,6 +1,6 @@
 """What a sink needs to know of a job: one message, whatever it is written on (domain/bodies.py)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 
@@ -13,6 +13,7 @@ class Envelope(NamedTuple):
 
     `number` is the send (the same number after a crash, a new one for a retry); `attempt` counts from 1.
     `batch` is the claim it is sent under, as the job's timeline names it.
+    `timeout` is how long the call may take: a sink that waits before it, for a connection, waits for less.
     `mode` says whether the group is an order to be kept (None = it may be) or a mere label (`immediate`).
     """
 
@@ -39,6 +40,7 @@ class Envelope(NamedTuple):
     created_at: datetime | None = None
     mode: str | None = None
     batch: int | None = None
+    timeout: timedelta | None = None
 
     @property
     def dedup(self) -> str:

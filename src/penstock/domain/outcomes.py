@@ -56,7 +56,15 @@ class Unknown:
     error: str
 
 
-Receipt = Accepted | Duplicate | TryAgain | Rejected | Throttled | Unknown
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Nothing of this message went out, which is neither its fault nor its target's; costs nothing."""
+
+    error: str
+    after: timedelta = timedelta(seconds=2)
+
+
+Receipt = Accepted | Duplicate | TryAgain | Rejected | Throttled | Unknown | Unsent
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,5 +231,7 @@ def outcome_of(
             return Dead(reason, error)
         case Throttled(after=after, error=error):
             return Deferred(after, error)
+        case Unsent(error=error, after=after):
+            return Returned(error, after * (1 + random / 10))
         case _:  # pragma: no cover
             assert_never(receipt)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
-from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled
+from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.settlement import NODE_ACTOR
 from penstock.domain.states import JobState, Verb
 from penstock.ports.events import TargetChanged
@@ -24,6 +24,7 @@ from penstock.scheduler.ground import Ground
 TRIP_AFTER: Final = 20
 OPEN_FOR: Final = timedelta(seconds=30)
 ASLEEP_S: Final = 1.0
+CALLED: Final = (Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown)
 NOT_LONG: Final = timedelta(seconds=1)
 MOST_KEPT: Final = 500  # of one target; where more wait, some are always about to come again
 
@@ -86,14 +87,14 @@ class Breakers:
     def note(self, target: str | None, answer: object, *, overdue: float = 0.0) -> None:
         """Count how a call to a target went; `overdue` is how long after its time it came back.
 
-        If that is long this process stood still, which says nothing of the target.
+        If that is long this process stood still, which says nothing of the target; nor does a call that was
+        not made.
         """
         if target is None:
             return
-        if overdue > ASLEEP_S:
-            self.not_tried(target)
+        self.not_tried(target)
+        if overdue > ASLEEP_S or not isinstance(answer, CALLED):
             return
-        self._trials.discard(target)
         tally = self._tallies.setdefault(target, Tally())
         match answer:
             case Throttled(after=after):

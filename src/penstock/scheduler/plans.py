@@ -109,6 +109,7 @@ class Plan:
             created_at=said.created_at,
             mode=Mode(job.mode).label,
             batch=job.epoch,
+            timeout=self.timeout,
         )
 
     def aim(self, claimed: Claimed) -> str | None:

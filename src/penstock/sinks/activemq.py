@@ -20,10 +20,10 @@ from penstock.brokers.options import RECEIVING, known_only, size, text
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import OWN_PREFIX, message_headers
-from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown, Unsent
 from penstock.domain.texts import shown
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import PAUSE, TooLarge, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 MAX_HEADER: Final = 8 * 1024  # the broker hangs up over a line of more than ten
@@ -56,12 +56,12 @@ class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no t
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._numbers = count(1)
-        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._waiting: dict[str, asyncio.Future[Receipt]] = {}
         self.connected: asyncio.Future[None] = loop.create_future()
         self.lost = False
         self.error = "the connection broke"
 
-    def expect(self, destination: str) -> tuple[str, "asyncio.Future[Answer]"]:
+    def expect(self, destination: str) -> tuple[str, "asyncio.Future[Receipt]"]:
         """Return the name of a receipt for a message to there, and what will be known of it."""
         name = f"{next(self._numbers)} {destination}"
         self._waiting[name] = self._loop.create_future()
@@ -99,7 +99,7 @@ class Session(stomp.ConnectionListener):  # type: ignore[misc] # it carries no t
         if not self.connected.done():
             self.connected.set_result(None)
 
-    def _answer(self, name: str, answer: Answer) -> None:
+    def _answer(self, name: str, answer: Receipt) -> None:
         future = self._waiting.pop(name, None)
         if future is not None and not future.done():
             future.set_result(answer)
@@ -201,7 +201,7 @@ class ActiveMqSink:
                 raise Unwritable(f"{shown(name, 40)}: holds NUL or more than the 8KiB that ActiveMQ takes")
         return Frame(destination(queue), headers, body)
 
-    async def _send(self, frames: Sequence[Frame]) -> Sequence[Answer]:
+    async def _send(self, frames: Sequence[Frame]) -> Sequence[Receipt]:
         session = await self.open()
         connection = self._connection
         expected = [session.expect(frame.destination) for frame in frames]
@@ -244,7 +244,7 @@ def _is_reserved(name: str, prefix: str) -> bool:
     return name.lower() in _RESERVED or name.lower().startswith(_RESERVED_BEGINNINGS)
 
 
-def _refusal(words: str) -> Answer:
+def _refusal(words: str) -> Receipt:
     """Return what it means that the broker refused one message."""
     if any(word in words for word in _FULL):
         return Throttled(PAUSE, words)

@@ -43,14 +43,17 @@ class Hosts:
         self._hosts: dict[str, _Host] = {}
 
     @asynccontextmanager
-    async def place(self, name: str) -> AsyncIterator[None]:
-        """Hold a place of this host, or raise HostBusy."""
+    async def place(self, name: str, within: timedelta | None = None) -> AsyncIterator[None]:
+        """Hold a place of this host, or raise HostBusy.
+
+        `within` is how long whoever asks has for its whole call: it spends a small part of that here at most.
+        """
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = _Host(asyncio.Semaphore(self._most), _now())
         host.users += 1
         try:
-            await self._taken(host, name)
+            await self._taken(host, name, within)
             try:
                 yield
             finally:
@@ -61,12 +64,15 @@ class Hosts:
             if not host.users:
                 del self._hosts[name]
 
-    async def _taken(self, host: _Host, name: str) -> None:
+    async def _taken(self, host: _Host, name: str, within: timedelta | None) -> None:
         if not host.places.locked():  # nearly always, and it costs no timer
             await host.places.acquire()
             return
+        until = host.freed + self._patience
+        if within is not None:
+            until = min(until, _now() + within.total_seconds() / 10)
         try:
-            async with asyncio.timeout_at(host.freed + self._patience):
+            async with asyncio.timeout_at(until):
                 await host.places.acquire()
         except TimeoutError:
             raise HostBusy(name, self._most, _now() - host.freed) from None

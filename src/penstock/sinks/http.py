@@ -6,9 +6,11 @@ never unpacked. The caller limits the time by cancelling; only connecting has a 
 """
 
 import io
+import math
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final
 
 import aiohttp
@@ -24,7 +26,7 @@ from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import EVENT_PREFIX, check_prefix, check_value, message_headers
-from penstock.domain.outcomes import Receipt, Rejected, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import Receipt, Rejected, TryAgain, Unknown, Unsent
 from penstock.domain.texts import shown
 from penstock.domain.webhooks import BadSecret, signed
 from penstock.errors import InvalidSetting
@@ -67,6 +69,7 @@ class HttpSink:
         target: str | None = None,
         authorization: str | None = None,
         max_per_host: int = MAX_PER_HOST,
+        connect: timedelta = CONNECT_TIMEOUT,
     ) -> None:
         self._session = session
         self._names = names
@@ -76,6 +79,7 @@ class HttpSink:
         self._target = target
         self._authorization = authorization
         self._hosts = Hosts(max_per_host)
+        self._connect = connect
 
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Post each message, one after the other."""
@@ -101,14 +105,21 @@ class HttpSink:
         data = body if len(body) < _LARGE else io.BytesIO(body)
         try:
             async with (
-                self._hosts.place(url.host_port_subcomponent or ""),
-                self._session.post(url, data=data, headers=headers, allow_redirects=False) as answer,
+                self._hosts.place(url.host_port_subcomponent or "", envelope.timeout),
+                self._session.post(
+                    url, data=data, headers=headers, allow_redirects=False, timeout=self._timeout(envelope)
+                ) as answer,
             ):
                 return await self._receipt(answer)
         except HostBusy as error:
-            return Throttled(error.rest, str(error))
+            return Unsent(str(error), error.rest)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return failure(url, error)
+
+    def _timeout(self, envelope: Envelope) -> aiohttp.ClientTimeout:
+        """Give up connecting before the caller gives up the call: then it is known that nothing was sent."""
+        connect = self._connect if envelope.timeout is None else min(self._connect, envelope.timeout * 0.9)
+        return connect_within(connect)
 
     def _headers(self, envelope: Envelope, body: bytes, keys: Sequence[str]) -> CIMultiDict[str]:
         """Return all headers; those further down win, whatever their spelling."""
@@ -208,6 +219,7 @@ async def open_http(
         target=target,
         authorization=authorization,
         max_per_host=max_per_host,
+        connect=connect,
     )
 
 
@@ -233,8 +245,15 @@ def guarded_session(
     )
     return aiohttp.ClientSession(
         connector=connector,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect.total_seconds()),
+        timeout=connect_within(connect),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
     )
+
+
+@lru_cache(maxsize=64)
+def connect_within(limit: timedelta) -> aiohttp.ClientTimeout:
+    """Return a limit on finding and reaching a host, to the millisecond; there is none on what comes then."""
+    seconds = limit.total_seconds()
+    return aiohttp.ClientTimeout(total=None, connect=seconds, sock_connect=seconds, ceil_threshold=math.inf)

@@ -30,11 +30,11 @@ from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.headers import message_headers
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unknown, Unsent
 from penstock.domain.states import Reason
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import TooLarge, in_waves
 
 MAX_MESSAGE: Final = 1_000_000  # what brokers take unless told otherwise, less what a record adds
 TIMEOUT: Final = timedelta(seconds=10)
@@ -145,7 +145,7 @@ class KafkaSink:
             [(name, text.encode()) for name, text in headers.items()],
         )
 
-    async def _produce(self, records: Sequence[Record]) -> Sequence[Answer]:
+    async def _produce(self, records: Sequence[Record]) -> Sequence[Receipt]:
         line = await self.open()
         line.calls += 1
         try:
@@ -168,10 +168,12 @@ class KafkaSink:
                 await _stop(line.producer)
         return answers
 
-    async def _offer_all(self, line: Line, records: Sequence[Record]) -> "list[asyncio.Future[Any] | Answer]":
+    async def _offer_all(
+        self, line: Line, records: Sequence[Record]
+    ) -> "list[asyncio.Future[Any] | Receipt]":
         """Give the records to the producer; a topic that could not be found is not looked for again."""
         missing: dict[str, Unsent] = {}
-        offered: list[asyncio.Future[Any] | Answer] = []
+        offered: list[asyncio.Future[Any] | Receipt] = []
         for record in records:
             one = missing.get(record.topic) or await self._offer(line, record)
             if isinstance(one, Unsent):
@@ -179,7 +181,7 @@ class KafkaSink:
             offered.append(one)
         return offered
 
-    async def _offer(self, line: Line, record: Record) -> "asyncio.Future[Any] | Answer":
+    async def _offer(self, line: Line, record: Record) -> "asyncio.Future[Any] | Receipt":
         """Give a record to the producer; until that has taken it nothing goes out."""
         try:
             async with asyncio.timeout(self._timeout):
@@ -204,7 +206,7 @@ def _taken(future: "asyncio.Future[Any]") -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
 
 
-def _answer(future: "asyncio.Future[Any]", record: Record) -> Answer:
+def _answer(future: "asyncio.Future[Any]", record: Record) -> Receipt:
     """Return what became of a record that the producer had."""
     if not future.done() or future.cancelled():
         return Unknown("Kafka did not acknowledge it in time")

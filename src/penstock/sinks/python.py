@@ -4,7 +4,16 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from penstock.domain.envelopes import Envelope
-from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import (
+    Accepted,
+    Duplicate,
+    Receipt,
+    Rejected,
+    Throttled,
+    TryAgain,
+    Unknown,
+    Unsent,
+)
 from penstock.domain.texts import shown
 from penstock.ports.executor import Executor
 from penstock.ports.sink import UNKNOWN, Probed
@@ -63,7 +72,7 @@ class PythonSink:
         match answer:
             case None:
                 return Accepted()
-            case Accepted() | Duplicate() | TryAgain() | Rejected() | Throttled() | Unknown():
+            case Accepted() | Duplicate() | TryAgain() | Rejected() | Throttled() | Unknown() | Unsent():
                 return answer
             case _:
                 return TryAgain(f"the function returned {type(answer).__name__}: return None or a receipt")

@@ -27,11 +27,11 @@ from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
 from penstock.domain.headers import message_headers
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Unknown, Unsent
 from penstock.domain.states import Reason
 from penstock.domain.texts import shown
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import PAUSE, TooLarge, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 MAX_NAME: Final = 255  # bytes, of a routing key and of a header's name
@@ -131,7 +131,7 @@ class RabbitMqSink:
         )
         return Letter(key, message)
 
-    async def _publish_all(self, letters: Sequence[Letter]) -> Sequence[Answer]:
+    async def _publish_all(self, letters: Sequence[Letter]) -> Sequence[Receipt]:
         exchange = await self.open()
         if await self._is_blocked():
             return [Throttled(PAUSE, "RabbitMQ takes nothing now: it is short of memory or disk")] * len(
@@ -141,7 +141,7 @@ class RabbitMqSink:
             publishing = [tasks.create_task(self._publish(exchange, letter)) for letter in letters]
         return [task.result() for task in publishing]
 
-    async def _publish(self, exchange: AbstractExchange, letter: Letter) -> Answer:
+    async def _publish(self, exchange: AbstractExchange, letter: Letter) -> Receipt:
         try:
             await exchange.publish(letter.message, letter.key, mandatory=True)
         except PublishError:
@@ -197,7 +197,7 @@ def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     return headers
 
 
-def _too_large(letter: Letter, error: Exception) -> Answer:
+def _too_large(letter: Letter, error: Exception) -> Receipt:
     """Tell the message that the broker hung up over from those that it took along."""
     larger = _LARGER.search(str(error))
     if larger is not None and len(letter.message.body) > int(larger[1]):

@@ -27,9 +27,9 @@ from penstock.brokers.redis import CONNECT_TIMEOUT, LOST, unreachable
 from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
-from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown, Unsent
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import PAUSE, TooLarge, in_waves
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 _NOT_NOW: Final = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN")
@@ -99,9 +99,9 @@ class RedisSink:
         fields += ["lane", envelope.lane, *(() if group is None else ("group", group))]
         return Entry(stream, ["XADD", stream, *self._trim, "*", *fields])
 
-    async def _append(self, entries: Sequence[Entry]) -> Sequence[Answer]:
+    async def _append(self, entries: Sequence[Entry]) -> Sequence[Receipt]:
         connection = await self._connection()
-        answers: list[Answer] = []
+        answers: list[Receipt] = []
         try:
             await connection.send_packed_command(connection.pack_commands([e.command for e in entries]))
             for entry in entries:
@@ -135,7 +135,7 @@ class RedisSink:
         return connection
 
 
-async def _answer(connection: AbstractConnection, entry: Entry) -> Answer:
+async def _answer(connection: AbstractConnection, entry: Entry) -> Receipt:
     """Read one reply; a connection that breaks raises."""
     try:
         reply = await connection.read_response()

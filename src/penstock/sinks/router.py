@@ -18,12 +18,12 @@ from penstock.domain.answers import receipt_of
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope
 from penstock.domain.headers import check_value
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Unknown, Unsent
 from penstock.domain.texts import shown
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import Clock
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import Answer, Unsent, in_waves
+from penstock.sinks.waves import in_waves
 
 PATH: Final = "/api/router/messages"
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
@@ -71,7 +71,7 @@ class RouterSink:
         if why is not None:
             raise SinkUnavailable(why)
 
-    async def _post(self, bodies: Sequence[bytes]) -> Sequence[Answer]:
+    async def _post(self, bodies: Sequence[bytes]) -> Sequence[Receipt]:
         data = b'{"messages":[' + b",".join(bodies) + b"]}"
         try:
             async with self._session.post(self._url, data=data, allow_redirects=False) as answer:
@@ -114,7 +114,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def _results(body: bytes, number: int) -> list[Answer] | None:
+def _results(body: bytes, number: int) -> list[Receipt] | None:
     """Return what the router says of each message; None = it says nothing of them one by one."""
     try:
         results = json.loads(body)["results"]
@@ -124,7 +124,7 @@ def _results(body: bytes, number: int) -> list[Answer] | None:
     return [_result(found.get(index)) for index in range(number)]
 
 
-def _result(one: Mapping[str, object] | None) -> Answer:
+def _result(one: Mapping[str, object] | None) -> Receipt:
     if one is None:
         return Unknown("the router said nothing of this message")
     return Rejected(shown(str(one["error"]), _SAID)) if "error" in one else Accepted("202")

@@ -29,10 +29,10 @@ from penstock.brokers.sqs import FIFO, MOST_AT_ONCE, Sqs, code, slow_down, unrea
 from penstock.brokers.words import said
 from penstock.domain.bodies import Writer
 from penstock.domain.envelopes import Envelope, Unwritable
-from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown, Unsent
 from penstock.domain.texts import shown
 from penstock.ports.sink import UNKNOWN, Options, Probed, SinkUnavailable, Supplies
-from penstock.sinks.waves import PAUSE, Answer, TooLarge, Unsent, in_waves
+from penstock.sinks.waves import PAUSE, TooLarge, in_waves
 
 MAX_MESSAGE: Final = 256 * 1024
 _SAID: Final = 300
@@ -119,13 +119,13 @@ class SqsSink:
             fields["MessageDeduplicationId"] = envelope.dedup
         return Entry(queue, fields, length)
 
-    async def _send(self, entries: Sequence[Entry]) -> Sequence[Answer]:
-        answers: dict[int, Answer] = {}
+    async def _send(self, entries: Sequence[Entry]) -> Sequence[Receipt]:
+        answers: dict[int, Receipt] = {}
         for numbers in _calls(entries, self._place.max_message):
             answers |= zip(numbers, await self._call([entries[n] for n in numbers]), strict=True)
         return [answers[n] for n in range(len(entries))]
 
-    async def _call(self, entries: Sequence[Entry]) -> Sequence[Answer]:
+    async def _call(self, entries: Sequence[Entry]) -> Sequence[Receipt]:
         queue, number = entries[0].queue, len(entries)
         if self._place.fifo and not queue.endswith(FIFO):
             return [Unsent(f'the queue "{queue}" is not FIFO: name one that is, or drop fifo')] * number
@@ -173,7 +173,7 @@ def _entry_failed(one: Mapping[str, Any]) -> Receipt:
     return Rejected(error) if one.get("SenderFault") else TryAgain(error)
 
 
-def _whole(error: ClientError, queue: str) -> Answer:
+def _whole(error: ClientError, queue: str) -> Receipt:
     """Return what it means that SQS refused a whole call: it took nothing of it, unless it broke inside."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if slow_down(code(error)) or status == 429:

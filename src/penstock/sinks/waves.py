@@ -6,25 +6,16 @@ where the first did not, and the group would be out of order.
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from penstock.domain.durations import format_size
 from penstock.domain.envelopes import Envelope, Unwritable
-from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected, Throttled
+from penstock.domain.outcomes import Accepted, Duplicate, Receipt, Rejected, Unsent
 from penstock.domain.states import Reason
 from penstock.ports.sink import SinkUnavailable
 
 PAUSE: Final = timedelta(seconds=2)
 Message = TypeVar("Message")
-
-
-class Unsent(NamedTuple):
-    """Nothing of this message went out, and that is not its own fault."""
-
-    error: str
-
-
-Answer = Receipt | Unsent
 
 
 class TooLarge(Unwritable):
@@ -40,14 +31,14 @@ class TooLarge(Unwritable):
 async def in_waves(
     batch: Sequence[Envelope],
     prepare: Callable[[Envelope], Message],
-    send: Callable[[Sequence[Message]], Awaitable[Sequence[Answer]]],
+    send: Callable[[Sequence[Message]], Awaitable[Sequence[Receipt]]],
 ) -> Sequence[Receipt]:
     """Send the batch and return its receipts.
 
     `prepare` makes a message or raises Unwritable; `send` answers for each message of a wave, or raises
     SinkUnavailable when none of them went out. When nothing of the whole batch went out that is raised here.
     """
-    answers: dict[int, Answer] = {}
+    answers: dict[int, Receipt] = {}
     stopped: set[str] = set()
     left = list(range(len(batch)))
     while left:
@@ -84,16 +75,16 @@ def _stop(groups: set[str], group: str | None) -> None:
 
 
 async def _sent(
-    wave: Sequence[Message], send: Callable[[Sequence[Message]], Awaitable[Sequence[Answer]]]
-) -> Sequence[Answer]:
+    wave: Sequence[Message], send: Callable[[Sequence[Message]], Awaitable[Sequence[Receipt]]]
+) -> Sequence[Receipt]:
     try:
         return await send(wave)
     except SinkUnavailable as error:
         return [Unsent(str(error))] * len(wave)
 
 
-def _receipts(answers: Sequence[Answer]) -> Sequence[Receipt]:
+def _receipts(answers: Sequence[Receipt]) -> Sequence[Receipt]:
     unsent = [answer for answer in answers if isinstance(answer, Unsent)]
     if unsent and len(unsent) == len(answers):
         raise SinkUnavailable(unsent[0].error)
-    return [Throttled(PAUSE, a.error) if isinstance(a, Unsent) else a for a in answers]
+    return answers
