@@ -12,6 +12,7 @@ from penstock.domain.pools import POOL_SETTINGS
 MOST: Final = 8
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")
 LONGEST: Final = 120
+HASH: Final = "sha256:"
 DULL: Final = frozenset(
     {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
 )
@@ -41,14 +42,23 @@ def _named(entry: AuditEntry) -> str | None:
 
 def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
     """Return the fields that differ, a handful at most."""
-    before, after = _fields(entry.before), _fields(entry.after)
     made = DEFAULTS.get(entry.action)
-    if made is not None:  # it says only what is not as usual
-        before, after = made | {"paused": False}, made | after
-    names = [name for name in after | before if before.get(name) != after.get(name) and name not in DULL]
-    if made is not None:
-        before = {}
-    return [Change(name, _text(before.get(name)), _text(after.get(name))) for name in names[:most]]
+    if made is None:
+        return differences(entry.before, entry.after, most=most)
+    usual = made | {"paused": False}  # it says only what is not as usual
+    found = _differing(usual, made | _fields(entry.after))
+    return [Change(name, None, _text(after)) for name, _, after in found[:most]]
+
+
+def differences(before: str | None, after: str | None, *, most: int = MOST) -> list[Change]:
+    """Return what differs between two things as the audit keeps them, a handful at most."""
+    found = _differing(_fields(before), _fields(after))
+    return [Change(name, _text(was), _text(now)) for name, was, now in found[:most]]
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    pairs = [(name, before.get(name), after.get(name)) for name in after | before]
+    return [(name, was, now) for name, was, now in pairs if was != now and name not in DULL]
 
 
 def _fields(text: str | None) -> dict[str, Any]:
@@ -68,4 +78,6 @@ def _text(value: object) -> str | None:
     text = value if isinstance(value, str) else json.dumps(value)
     if TIME.match(text):
         text = f"{text[:10]} {text[11:19]} UTC"
+    if text.startswith(HASH):  # enough to tell two of them apart
+        text = f"{text[: len(HASH) + 12]}…"
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

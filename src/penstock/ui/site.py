@@ -39,6 +39,7 @@ NAV: Final = (
 )
 FOR_ADMINS: Final = frozenset({"access"})
 KEY_BYTES: Final = 12
+REFUSED: Final = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +139,22 @@ def may(request: AnyRequest, scope: Scope) -> bool:
 
 
 async def form(request: AnyRequest) -> dict[str, str]:
-    """Return the fields of a form, the last one of each name, without the blanks around them."""
-    return {name: str(value).strip() for name, value in (await request.form()).multi_items()}
+    """Return the fields of a form, the last one of each name, without the blanks around them.
+
+    Browsers send lines with CR LF, whatever was between them on the page.
+    """
+    fields = (await request.form()).multi_items()
+    return {name: str(value).replace("\r\n", "\n").strip() for name, value in fields}
 
 
 def once(entropy: Callable[[int], bytes] = os.urandom) -> str:
     """Return the key of one form that is shown: however often that form is sent, it does its thing once."""
     return f"form-{entropy(KEY_BYTES).hex()}"
+
+
+def kept(fields: Mapping[str, str], error: PenstockError) -> dict[str, Any]:
+    """Return what a form shows that was refused: why, and all that somebody wrote; nothing refreshes it."""
+    return {"fields": fields, "problem": str(error), "still": True}
 
 
 async def acted(site: Site, to: str, action: Callable[[], str | Told]) -> Redirect:

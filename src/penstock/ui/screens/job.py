@@ -20,15 +20,22 @@ from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
-from penstock.errors import InvalidJob, NotFound
+from penstock.errors import InvalidJob, NotFound, PenstockError
 from penstock.explain import explain_standing
-from penstock.ui.site import AnyRequest, Site, acted, form, may
-from penstock.ui.telling import Told, undo
+from penstock.ui.audits import differences
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may
+from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import pretty
 from penstock.wire import encode, job_object, timeline_object
 
-BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent"})
+EDITED: Final = ("payload", "target", "run_at", "reason")
+TOLD: Final = frozenset({"at", "event", "error", "reason", "actor", "before", "after"})
+BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent", "exhausted"})
+SAID: Final = {
+    "permanent": "failed for good", "exhausted": "failed, the last attempt",
+    "settle_succeeded": "marked as succeeded", "settle_dead": "marked as dead",
+}  # fmt: skip
 WORDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "retry": ("Retry", "It goes at once; a job that ended goes again, with its attempts counted anew.", "go"),
     "skip": ("Skip", "It is passed over and its group goes on. It is never sent.", ""),
@@ -57,9 +64,21 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "job_edit.html", lambda: _edit_view(site.seen_by(request), job_id))
 
     @post("/jobs/{job_id:str}/edit", opt=needs(Scope.OPERATE))
-    async def edit(request: AnyRequest) -> Redirect:
-        job_id, fields, client = request.path_params["job_id"], await form(request), site.acting(request)
-        return await acted(site, f"/jobs/{job_id}", lambda: _edit(client, job_id, fields))
+    async def edit(request: AnyRequest) -> Response[bytes] | Redirect:
+        job_id, fields, seen = request.path_params["job_id"], await form(request), site.seen_by(request)
+        try:
+            said = await site.desk.ask(_edit, seen.client, job_id, fields)
+        except InvalidJob as error:
+            if not may(request, Scope.PAYLOAD):
+                return back(f"/jobs/{job_id}", str(error), bad=True)
+            refused = kept(dict.fromkeys(EDITED, "") | fields, error)
+            return await site.page(
+                request, "job_edit.html", lambda: _edit_view(seen, job_id) | refused, status=REFUSED
+            )
+        except PenstockError as error:
+            return back(f"/jobs/{job_id}", str(error), bad=True)
+        site.forget()
+        return back(f"/jobs/{job_id}", said)
 
     @post("/jobs/{job_id:str}/{verb:str}", opt=needs(Scope.OPERATE))
     async def act_on_job(request: AnyRequest) -> Redirect:
@@ -138,23 +157,24 @@ def _events(events: Sequence[Mapping[str, Any]], *, hidden: bool) -> list[dict[s
     before = said = None
     for event in events:
         at = event["at"]
-        more = {k: v for k, v in event.items() if k not in ("at", "event", "error", "reason", "actor")}
-        word = str(event["event"])
+        more = {k: v for k, v in event.items() if k not in TOLD}
+        word, actor = str(event["event"]), event.get("actor")
         error = without_words(event.get("error")) if hidden else event.get("error")
         if word == "dead" and error == said:  # the attempt that it died of has told it
             error = None
         said = error
-        tone = "bad" if word in BAD else "good" if word == "succeeded" else ""
-        tone = tone or ("wait" if event.get("actor") else "")
+        tone = "bad" if word in BAD and not actor else "good" if word == "succeeded" else ""
+        tone = tone or ("wait" if actor else "")
         shown.append(
             {
                 "at": at,
-                "word": word,
+                "word": SAID.get(word, word),
                 "tone": tone,
                 "since": None if before is None else (at - before).total_seconds(),
                 "error": error,
                 "reason": event.get("reason"),
-                "actor": event.get("actor"),
+                "actor": actor,
+                "changes": differences(event.get("before"), event.get("after")),
                 "more": more,
             }
         )
@@ -197,7 +217,8 @@ def _edit_view(site: Site, job_id: str) -> dict[str, Any]:
         raise NotFound("payload of job", job_id)
     move = answer(Verb.EDIT, job.state)
     return {"screen": "jobs", "job": job, "said": job.context, "possible": move.effect is Effect.NOW,
-            "replays": move.move is not None, "now": site.store.now()}  # fmt: skip
+            "replays": move.move is not None, "now": site.store.now(), "fields": None,
+            "problem": None}  # fmt: skip
 
 
 def _edit(client: Client, job_id: str, fields: Mapping[str, str]) -> str:
@@ -209,7 +230,7 @@ def _edit(client: Client, job_id: str, fields: Mapping[str, str]) -> str:
         raise InvalidJob("reason", "say why: it is kept in the audit")
     changed: dict[str, Any] = {}
     text = fields.get("payload", "")
-    if text != pretty(said.payload).strip():
+    if text != pretty(said.payload).replace("\r\n", "\n").strip():
         changed["payload"] = Json(text) if text else None
     if fields.get("target", "") != (said.target or ""):
         changed["target"] = fields["target"] or None

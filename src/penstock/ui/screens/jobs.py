@@ -22,7 +22,7 @@ from penstock.domain.states import JobState
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.site import AnyRequest, Site, acted, form, may, once
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
 from penstock.wire import encode, job_object
@@ -55,20 +55,19 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/jobs/new", opt=needs(Scope.ENQUEUE))
     async def new_job(request: AnyRequest) -> Response[bytes]:
-        lane = request.query_params.get("lane", "")
-        return await site.page(
-            request,
-            "job_new.html",
-            lambda: {"screen": "jobs", "lanes": sorted(site.look.lanes()), "lane": lane, "once": once()},
-        )
+        fields = {"lane": request.query_params.get("lane", ""), "payload": '{"n": 1}'}
+        return await site.page(request, "job_new.html", lambda: _new_view(site, fields))
 
     @post("/jobs/new", opt=needs(Scope.ENQUEUE))
-    async def make_job(request: AnyRequest) -> Redirect:
+    async def make_job(request: AnyRequest) -> Response[bytes] | Redirect:
         fields = await form(request)
         try:
             made = await site.desk.ask(_enqueue, site.seen_by(request), fields)
         except PenstockError as error:
-            return back(f"/jobs/new?lane={fields.get('lane', '')}", str(error), bad=True)
+            refused = kept(fields, error)
+            return await site.page(
+                request, "job_new.html", lambda: _new_view(site, fields) | refused, status=REFUSED
+            )
         return back(f"/jobs/{made}", "The job was accepted.")
 
     @get("/jobs/export", opt=needs(Scope.READ))
@@ -138,6 +137,11 @@ def _order(line: str, now: Callable[[], datetime]) -> Order:
     return (
         Order.DUE if "run" in read and read.get("state", frozenset(JobState)) <= SCHEDULED else Order.NEWEST
     )
+
+
+def _new_view(site: Site, fields: Mapping[str, str]) -> dict[str, Any]:
+    lanes, key = sorted(site.look.lanes()), fields.get("once") or once()
+    return {"screen": "jobs", "lanes": lanes, "fields": fields, "once": key, "problem": None}
 
 
 def _enqueue(site: Site, fields: Mapping[str, str]) -> str:

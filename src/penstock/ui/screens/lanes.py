@@ -19,7 +19,7 @@ from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, who
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import span
@@ -39,20 +39,20 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/lanes/new", opt=ADMIN)
     async def new_lane(request: AnyRequest) -> Response[bytes]:
-        facts = {"screen": "lanes", "settings": shown(defaults(), lane_settings(), []), "limits": LIMITS}
-        return await site.page(request, "lane_new.html", lambda: facts)
+        return await site.page(request, "lane_new.html", _new_view)
 
     @post("/lanes/new", opt=ADMIN)
-    async def make_lane(request: AnyRequest) -> Redirect:
+    async def make_lane(request: AnyRequest) -> Response[bytes] | Redirect:
         fields, actor = await form(request), who(request)
-        name = fields.pop("name", "")
+        name = fields.get("name", "")
 
         try:
             said = await site.desk.ask(_make, site, name, fields, actor)
             site.forget()
             return back(f"/lanes/{name}", said)
         except PenstockError as error:
-            return back("/lanes/new", str(error), bad=True)
+            refused = kept(fields, error)
+            return await site.page(request, "lane_new.html", lambda: _new_view() | refused, status=REFUSED)
 
     @get("/lanes/{name:str}", opt=READ)
     async def one_lane(request: AnyRequest) -> Response[bytes]:
@@ -105,6 +105,12 @@ def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
 def defaults() -> dict[str, Any]:
     """Return the settings of a lane that says nothing."""
     return {name: setting.default for name, setting in SETTINGS.items()}
+
+
+def _new_view() -> dict[str, Any]:
+    settings = shown(defaults(), lane_settings(), [])
+    fields = {"sink": "http"}
+    return {"screen": "lanes", "settings": settings, "limits": LIMITS, "fields": fields, "problem": None}
 
 
 def _lanes_view(site: Site) -> dict[str, Any]:
