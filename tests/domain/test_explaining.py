@@ -78,12 +78,12 @@ def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
 @pytest.mark.parametrize(
     ("what", "last", "text", "by"),
     [
-        (job(S.SUCCEEDED), None, "has succeeded at 2026-03-01T11:00:00Z", None),
-        (job(S.EXPIRED), None, "has expired at 2026-03-01T11:00:00Z", None),
+        (job(S.SUCCEEDED), None, "succeeded at 2026-03-01T11:00:00Z", None),
+        (job(S.EXPIRED), None, "expired at 2026-03-01T11:00:00Z", None),
         (
             job(S.EXPIRED),
             audit("expire", "start_by has passed", actor="penstock"),
-            "has expired at 2026-03-01T11:00:00Z (start_by has passed)",
+            "expired at 2026-03-01T11:00:00Z (start_by has passed)",
             None,
         ),
         (job(S.CANCELLED), audit("cancel"), "was cancelled at 2026-03-01T11:00:00Z by ops (because)", "ops"),
@@ -95,6 +95,19 @@ def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
             "is dead (exhausted: 500 from /hook): retry, skip or cancel it",
             None,
         ),
+        (
+            job(S.DEAD, reason="stopped"),
+            audit("settle_dead"),
+            "was marked as dead at 2026-03-01T11:00:00Z by ops (because): retry, skip or cancel it",
+            "ops",
+        ),
+        (
+            job(S.SUCCEEDED),
+            audit("settle_succeeded", None),
+            "was marked as succeeded at 2026-03-01T11:00:00Z by ops",
+            "ops",
+        ),
+        (job(S.SUCCEEDED), audit("retry"), "succeeded at 2026-03-01T11:00:00Z", None),
         (job(S.DEAD, error="x" * 300), None, f"is dead ({'x' * 199}…): retry, skip or cancel it", None),
     ],
 )

@@ -16,10 +16,11 @@ from penstock.domain.lanes import Lane
 from penstock.domain.notes import Said
 from penstock.domain.pools import Pool
 from penstock.domain.standing import OUTCOME_UNKNOWN, Neighbour, stuck_since
-from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState
+from penstock.domain.states import IN_FLIGHT, TERMINAL, JobState, Verb
 from penstock.domain.targets import groups_limit
 
 S = JobState
+SETTLES: Final = frozenset({Verb.SETTLE_SUCCEEDED.value, Verb.SETTLE_DEAD.value})
 AS_LIMITS_ALLOW: Final = ", or as soon as the limits of its pool let it"
 
 
@@ -39,7 +40,10 @@ def _final(facts: Facts) -> Explanation | None:
         return None
     since, by = job.finished_at, None
     when = "" if since is None else f" at {stamp(since)}"
-    if job.state is S.DEAD:
+    if last is not None and last.action in SETTLES and job.state in (S.DEAD, S.SUCCEEDED):
+        by, text = last.actor, f"was marked as {job.state.label}{when} by {last.actor}{because(last.reason)}"
+        text += ": retry, skip or cancel it" if job.state is S.DEAD else ""
+    elif job.state is S.DEAD:
         text = f"is dead{why(job.live.reason, job.error)}: retry, skip or cancel it"
     elif job.state in (S.CANCELLED, S.SKIPPED):
         by = None if last is None else last.actor
@@ -47,7 +51,8 @@ def _final(facts: Facts) -> Explanation | None:
         text = f"was {job.state.label}{when}{who}"
     else:
         expired = job.state is S.EXPIRED and last is not None
-        text = f"has {job.state.label}{when}{because(last.reason) if expired and last else ''}"
+        ended = f"{job.state.label}{when}" if when else f"has {job.state.label}"
+        text = f"{ended}{because(last.reason) if expired and last else ''}"
     return Explanation(job.state, Gate.FINAL, text, since=since, by=by)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 NONE: Final = "–"  # noqa: RUF001 - a dash is what it is
 # Words with which an explanation begins that leaves out whom it is about: the job.
-OF_THE_JOB: Final = frozenset({"is", "was", "has", "had", "waits", "comes"})
+OF_THE_JOB: Final = frozenset({"is", "was", "has", "had", "waits", "comes", "succeeded", "expired"})
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 

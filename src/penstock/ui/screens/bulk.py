@@ -11,7 +11,8 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
-from penstock.domain.operations import OPEN, STATES
+from penstock.domain.masking import MASK
+from penstock.domain.operations import OPEN, STATES, OperationState
 from penstock.errors import InvalidQuery, PenstockError
 from penstock.ports.operations import Operation
 from penstock.ui.site import AnyRequest, Site, acted, form, once
@@ -19,6 +20,7 @@ from penstock.ui.telling import back
 
 PAGE: Final = 30
 MOST_IDS: Final = 100
+CUT_SHORT: Final = (OperationState.STOPPED, OperationState.FAILED)
 WORDS: Final[Mapping[str, str]] = {
     "retry": "go again, in their order",
     "hold": "are parked until somebody releases them",
@@ -132,6 +134,7 @@ def shown(operation: Operation) -> dict[str, Any]:
     return {
         **operation._asdict(),
         "open": operation.state in OPEN,
+        "again": operation.state in CUT_SHORT and operation.verb in WORDS and operation.filter != MASK,
         "through": through,
         "total": total,
         "percent": 100 if operation.state == "done" else round(100 * through / total) if total else 0,

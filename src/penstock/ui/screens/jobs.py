@@ -21,6 +21,7 @@ from penstock.domain.queries import job_query
 from penstock.domain.states import JobState
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
+from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once
 from penstock.ui.telling import back
@@ -116,14 +117,16 @@ def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
         order = _order(line, lambda: now)
         query = job_query({"filter": line, "after": after, "limit": PAGE, "order": order}, now=lambda: now)
         page, problem = site.store.list_jobs(query), None
+        why = None if page.jobs or page.next else why_empty(site.look, query)
     except InvalidQuery as error:
-        page, problem = Page([], None), str(error)
+        page, problem, why = Page([], None), str(error), None
     return {
         "screen": "jobs",
         "f": figures,
         "line": line,
         "page": page,
         "problem": problem,
+        "why": why,
         "now": now,
         "quick": QUICK,
         "base": {"q": line},
