@@ -12,6 +12,7 @@ from penstock.domain.lanes import Lane, oversize
 from penstock.domain.lanes import lane as any_lane
 from penstock.domain.masking import masked_in
 from penstock.domain.names import near, unknown
+from penstock.domain.sense import target_problem
 from penstock.errors import InvalidJob, LaneFull, PenstockError, UnknownLane
 from penstock.ports.store import Store
 
@@ -73,6 +74,8 @@ class Admission:
                     room = rooms[job.lane] = self._room(job.lane)
                 if job.payload is not None and len(job.payload) * _WIDEST > room.bytes:
                     room.check_size(job.payload)
+                if job.target is not None:
+                    _check_target(job.target, room.lane)
                 if job.pool is not None and not self._node:
                     pools = sorted(self._store.pools()) if pools is None else pools
                     _check_pool(job.pool, pools)
@@ -92,6 +95,8 @@ class Admission:
             raise InvalidJob("headers", problem)
         if job.payload is not None and not self._node:
             self._room(lane, count=False).check_size(job.payload)
+        if job.target is not None:
+            _check_target(job.target, self._room(lane, count=False).lane)
         return job
 
     def _room(self, name: str, *, count: bool = True) -> _Room:
@@ -106,3 +111,8 @@ class Admission:
 def _check_pool(name: str, pools: Sequence[str]) -> None:
     if name not in pools:
         raise InvalidJob("pool", unknown("pool", name, pools))
+
+
+def _check_target(target: str, lane: Lane) -> None:
+    if problem := target_problem(target, sink=lane["sink"]):
+        raise InvalidJob("target", problem)

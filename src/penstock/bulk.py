@@ -10,6 +10,7 @@ from penstock.domain.filters import MAX_PAGE
 from penstock.domain.intake import new_job
 from penstock.domain.operations import MOST_RATE, STATES, NewOperation, query_of
 from penstock.domain.payloads import dumped
+from penstock.domain.sense import target_problem
 from penstock.domain.states import Verb
 from penstock.errors import InvalidJob, InvalidQuery
 from penstock.ports.store import Store
@@ -96,6 +97,8 @@ def _change(change: Mapping[str, Any]) -> str:
         raise InvalidQuery("change", "give a whole payload, or what to merge into each, not both")
     content = {name: change[name] for name in CHANGES if name in change and name != "merge"}
     checked = new_job({"lane": "any", **content})
+    if checked.target is not None and (problem := target_problem(checked.target)):
+        raise InvalidJob("target", problem)
     kept: dict[str, str | None] = {name: getattr(checked, name) for name in content}
     if "merge" in change:
         kept["merge"] = _patch(change["merge"])

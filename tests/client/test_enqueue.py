@@ -79,6 +79,27 @@ def test_a_job_is_there_with_everything_that_was_said(client: Client) -> None:
     )
 
 
+def test_a_target_that_its_lane_cannot_call_is_refused(client: Client) -> None:
+    put_lane(client.store, "web", sink="http", target="https://shop.example/hook")
+    job = client.enqueue("web", target="https://shop.example:8443/a@b?c=@").id
+    for lane, target, problem in (
+        ("web", "https://ann:pw42@shop.example/", "holds a user name"),
+        ("web", "HTTP://ann@shop.example", "holds a user name"),
+        (LANE, "https://ann:pw42@shop.example/", "holds a user name"),
+        ("web", "nowhere", "is no URL to call"),
+    ):
+        for ask in (
+            lambda lane=lane, target=target: client.enqueue(lane, target=target),
+            lambda target=target: client.edit(job, reason="r", target=target),
+        ):
+            with pytest.raises(InvalidJob, match=f"target: .*{problem}") as refused:
+                ask()
+            assert "pw42" not in str(refused.value)
+    with pytest.raises(InvalidJob, match="holds a user name"):
+        client.start("edit", "", reason="r", change={"target": "http://ann:pw42@shop.example"})
+    assert client.enqueue(LANE, target="a queue of its own@home")  # not called by us
+
+
 def test_the_caller_may_choose_the_id(client: Client) -> None:
     chosen = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     assert client.enqueue(LANE, id=chosen).id == chosen

@@ -26,6 +26,7 @@ BOUNDS: Final[Mapping[str, tuple[timedelta, timedelta]]] = MappingProxyType(
     }
 )
 HTTP: Final = "http"
+_WITH_USER: Final = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _UNSENDABLE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -75,3 +76,18 @@ def check_url(target: str) -> None:
     # urlsplit overlooks blanks and control characters, which no request line can carry.
     if host is None or parts.scheme not in ("http", "https") or _UNSENDABLE.search(target):
         raise InvalidSetting("target", f"{target!r} is no URL to call: write https://host/path")
+
+
+def target_problem(target: str, *, sink: str | None = None) -> str | None:
+    """Say what is wrong with the target that a job names; without its lane's `sink`, what is wrong anywhere.
+
+    What it says does not repeat a password.
+    """
+    if _WITH_USER.match(target):
+        return "holds a user name, which everybody sees: use an Authorization header of the job or the sink"
+    if sink == HTTP:
+        try:
+            check_url(target)
+        except InvalidSetting as error:
+            return error.problem
+    return None
