@@ -59,6 +59,13 @@ def test_a_target_is_left_alone_for_the_longest_it_asked_for() -> None:
     assert after(slow, failed=3).state == "open"
 
 
+def test_jobs_are_not_put_away_for_all_the_time_a_target_asked_for() -> None:
+    """Somebody may end it by hand, and nobody would find them."""
+    slow = after(Target(HOST), slow=5)
+    assert slow.rest(NOW) == MINUTE / 2
+    assert slow.rest(NOW + 4.9 * MINUTE) == 0.1 * MINUTE
+
+
 def test_a_note_of_nothing_changes_nothing() -> None:
     assert after(Target(HOST)) == Target(HOST)
     assert after(OPEN) == OPEN
@@ -81,7 +88,7 @@ def test_an_open_breaker_and_a_slow_target_rest_until_their_time() -> None:
     assert OPEN.rest(NOW) == MINUTE
     assert OPEN.rest(NOW + MINUTE) is None
     slow = after(Target(HOST), slow=5)
-    assert (slow.rest(NOW), slow.rest(NOW + 5 * MINUTE)) == (5 * MINUTE, None)
+    assert (slow.rest(NOW), slow.rest(NOW + 5 * MINUTE)) == (MINUTE / 2, None)
 
 
 def test_the_audit_shows_a_breaker_by_name() -> None:

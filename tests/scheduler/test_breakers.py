@@ -1,7 +1,9 @@
-"""What a node does for jobs whose target was paused and goes on."""
+"""What a node does for jobs whose target is left alone, and when that is over."""
 
 from datetime import timedelta
 from random import Random
+
+import pytest
 
 from penstock import Client
 from penstock.domain.breakers import Target
@@ -21,11 +23,11 @@ HOUSE = "http://house.example"
 SOON, LATER = timedelta(seconds=30), timedelta(hours=1)
 
 
-def _breakers(store: Store) -> Breakers:
-    """Return the breakers of a node that knows of a paused target."""
+def _breakers(store: Store, target: Target | None = None) -> Breakers:
+    """Return the breakers of a node that knows of a target, a paused one unless told otherwise."""
     ground = Ground(store, ThreadExecutor(1), SystemClock(), Random(1), lambda _: None)  # noqa: S311
     board = Board(ground)
-    board.targets[HOUSE] = Target(HOUSE, pause=Pause("ann", "they move", store.now()))
+    board.targets[HOUSE] = target or Target(HOUSE, pause=Pause("ann", "they move", store.now()))
     return Breakers(ground, board)
 
 
@@ -52,6 +54,38 @@ async def test_jobs_of_a_resumed_target_go_at_once() -> None:
     assert client.timeline(comes).audit[-1].reason == f"{HOUSE} goes on"
     assert client.get(held).state is JobState.HELD
     assert client.get(edited).live.due_at > store.now() + SOON
+
+
+@pytest.mark.parametrize("state", ["open", "closed"], ids=["its breaker", "its slow-down"])
+async def test_jobs_go_at_once_when_somebody_ends_by_hand_what_keeps_them(state: str) -> None:
+    store = memory_store()
+    store.put_lane(lane("orders"), actor="test")
+    until = store.now() + LATER
+    slow_until = until if state == "closed" else None
+    client = Client(store)
+    breakers = _breakers(store, Target(HOUSE, state, 20, store.now(), until, slow_until))
+    comes, soon = (client.enqueue("orders", {}, run_at=store.now() + wait).id for wait in (SOON, SOON / 10))
+    for id_ in (comes, soon):
+        breakers.keep(HOUSE, _kept(client.get(id_)), store.now() + SOON)
+
+    assert await breakers.tell() is None
+    breakers.board.targets.clear()
+    assert await breakers.tell() is False
+
+    assert client.get(comes).live.due_at <= store.now()
+    assert not client.timeline(soon).audit  # it comes by itself
+
+
+async def test_while_one_call_is_tried_the_others_wait_the_longer_the_longer_it_takes() -> None:
+    """Thousands may be due: each look at them costs a claim."""
+    store = memory_store()
+    breakers, now = _breakers(store, Target(HOUSE, "trial", 20)), store.now()
+    seconds = [0, 0, 1, 3, 60]
+    waits = [breakers.wait(HOUSE, now + timedelta(seconds=after)) for after in seconds]
+    assert waits == [None, *(timedelta(seconds=wait) for wait in (1, 1, 3, 5))]
+
+    breakers.not_tried(HOUSE)
+    assert breakers.wait(HOUSE, now) is None
 
 
 async def test_a_job_that_was_tried_meanwhile_keeps_its_back_off() -> None:

@@ -72,7 +72,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 @json_option
 @with_client
 def reset(client: Client, target: str, *, reason: str, as_json: bool) -> None:
-    """Close a target's breaker and end its slow-down: its jobs are sent again within half a minute."""
+    """Close a target's breaker and end its slow-down; jobs that waited go within seconds."""
     name = paused_name(target)
     done = client.store.reset_target(name, actor=actor(), reason=reason)
     if as_json:

@@ -44,11 +44,14 @@ class Target(NamedTuple):
         return self._replace(state="trial" if over else self.state, slow_until=slow, pause=pause)
 
     def rest(self, now: datetime) -> timedelta | None:
-        """Return how long nothing at all is to be sent to it, None = something may be."""
+        """Return after how long to look again if nothing at all is to be sent to it; None = something may be.
+
+        Whatever it asked for, somebody may end that by hand: jobs are not put away for longer than a while.
+        """
         if self.pause is not None and not self.pause.over(now):
             return _look_again(self.pause, now)
         if self.slow_until is not None and now < self.slow_until:
-            return self.slow_until - now
+            return min(self.slow_until - now, LONGEST_REST)
         if self.state == "open" and self.until is not None and now < self.until:
             return self.until - now
         return None

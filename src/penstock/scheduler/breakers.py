@@ -3,7 +3,8 @@
 Calls that fail in a way that may pass count against their target; enough of them in a row open its breaker,
 and its jobs stay pending until it closes. After that one call at a time is let through: the first success
 closes the breaker. A target that asks to be left alone (429, Retry-After) is left alone for that long,
-one that an operator paused until he lets it go: then the jobs that were given back meanwhile go at once.
+one that an operator paused until he lets it go. When that is over sooner than jobs were told that were given
+back meanwhile, they go at once.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ OPEN_FOR: Final = timedelta(seconds=30)
 ASLEEP_S: Final = 1.0
 CALLED: Final = (Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown)
 NOT_LONG: Final = timedelta(seconds=1)
+QUITE_LONG: Final = timedelta(seconds=5)
 MOST_KEPT: Final = 500  # of one target; where more wait, some are always about to come again
 
 
@@ -39,7 +41,7 @@ class Tally:
 
 
 class Kept(NamedTuple):
-    """A job that was given back since its target is paused: which attempt, and when it comes again."""
+    """A job that was given back since its target is left alone: which attempt, and when it comes again."""
 
     attempt: int
     until: datetime
@@ -54,26 +56,30 @@ class Breakers:
     trip_after: int = TRIP_AFTER
     open_for: timedelta = OPEN_FOR
     _tallies: dict[str, Tally] = field(default_factory=dict)
-    _trials: set[str] = field(default_factory=set)
+    _trials: dict[str, datetime] = field(default_factory=dict)  # when the one call was let through
     _kept: dict[str, dict[str, Kept]] = field(default_factory=dict)
 
     def wait(self, target: str | None, now: datetime) -> timedelta | None:
-        """Return how long a job for this target has to wait, None = it may go."""
+        """Return how long a job for this target has to wait, None = it may go.
+
+        While one call is tried the others wait the longer the longer it takes: thousands may be due.
+        """
         known = self.board.targets.get(target) if target else None
         if known is None or target is None:
             return None
         if (rest := known.rest(now)) is not None:
             return rest
         if known.state != "closed":
-            if target in self._trials:
-                return NOT_LONG
-            self._trials.add(target)
+            begun = self._trials.get(target)
+            if begun is not None:
+                return min(max(now - begun, NOT_LONG), QUITE_LONG)
+            self._trials[target] = now
         return None
 
     def keep(self, target: str | None, claimed: Claimed, until: datetime) -> None:
         """Remember a job that waits for its target until then, if that may be let go before."""
         known = self.board.targets.get(target or "")
-        if target is None or known is None or known.pause is None or claimed.context is None:
+        if target is None or known is None or claimed.context is None:
             return
         kept = self._kept.setdefault(target, {})
         kept[claimed.context.id] = Kept(claimed.job.attempt, until)
@@ -82,7 +88,7 @@ class Breakers:
 
     def not_tried(self, target: str | None) -> None:
         """Learn that the call which `wait` let through was not made: the next one may be."""
-        self._trials.discard(target or "")
+        self._trials.pop(target or "", None)
 
     def note(self, target: str | None, answer: object, *, overdue: float = 0.0) -> None:
         """Count how a call to a target went; `overdue` is how long after its time it came back.
@@ -126,11 +132,11 @@ class Breakers:
         return told
 
     async def _let_go(self) -> bool | None:
-        """Have jobs go whose target is paused no longer."""
+        """Have jobs go whose target is left alone no longer."""
         told: bool | None = None
         for target in list(self._kept):
             known = self.board.targets.get(target)
-            if known is None or known.pause is None:
+            if known is None or (known.state, known.slow_until, known.pause) == ("trial", None, None):
                 await self.ground.call(_hurry, self.ground.store, target, self._kept.pop(target))
                 told = False
         return told
@@ -151,12 +157,17 @@ class Breakers:
 
 
 def _hurry(store: Store, target: str, kept: Mapping[str, Kept]) -> None:
-    """Have jobs go now that still wait as they were told to; others were tried, held or edited meanwhile."""
+    """Have jobs go now that still wait as they were told to; others were tried, held or edited meanwhile.
+
+    Those that come soon come by themselves: not all at once, and without a word in the audit.
+    """
+    soon = store.now() + QUITE_LONG
     waiting = [
         id_
         for id_, job in store.find(list(kept)).items()
         if job.state is JobState.PENDING
         and job.live.attempt == kept[id_].attempt
-        and job.live.due_at <= kept[id_].until
+        and soon < job.live.due_at <= kept[id_].until
     ]
-    store.operate(Verb.RETRY, waiting, actor=NODE_ACTOR, reason=f"{target} goes on")
+    if waiting:
+        store.operate(Verb.RETRY, waiting, actor=NODE_ACTOR, reason=f"{target} goes on")
