@@ -88,6 +88,9 @@ BAD_URLS = [
         "http://u:p@/x",
         "http://u@:80",
         "mailto:a@b",
+        "http://u:p@host:8080/",
+        "HTTPS://u@host?q",
+        "http://a@b@host/",
     ),
     *(
         "ftp://host/",
@@ -101,7 +104,7 @@ BAD_URLS = [
     *("http://host/\tx", "http://host/\n", " http://host/", "http://host/\x7f"),
 ]
 GOOD_URLS = [
-    *("http://h", "https://host/path?q=1#f", "HTTP://HOST:80", "http://u:p@host:8080/", "http://a@b@host/"),
+    *("http://h", "https://host/path?q=1#f", "HTTP://HOST:80", "http://host/a@b?c@d#e@f"),
     *("http://[::1]:80/", "http://host?q=http://x", "http://ü.example/"),
 ]
 BAD = [

@@ -59,35 +59,36 @@ def nonsense(settings: Mapping[str, object]) -> Iterator[InvalidSetting]:
             "retry",
             f'the first attempt is made at once: write ["0s", "{first}"] to wait {first} before the second',
         )
-    if settings["sink"] == HTTP and settings["target"] is not None:
-        try:
-            check_url(str(settings["target"]))
-        except InvalidSetting as problem:
-            yield problem
+    target = settings["target"]
+    if target is not None and settings["sink"] == HTTP and (wrong := target_problem(str(target), sink=HTTP)):
+        yield InvalidSetting("target", wrong)
 
 
 def check_url(target: str) -> None:
     """Raise InvalidSetting unless HTTP can call it."""
-    try:
-        parts = urlsplit(target)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    # urlsplit overlooks blanks and control characters, which no request line can carry.
-    if host is None or parts.scheme not in ("http", "https") or _UNSENDABLE.search(target):
-        raise InvalidSetting("target", f"{target!r} is no URL to call: write https://host/path")
+    if problem := target_problem(target, sink=HTTP):
+        raise InvalidSetting("target", problem)
 
 
-def target_problem(target: str, *, sink: str | None = None) -> str | None:
-    """Say what is wrong with the target that a job names; without its lane's `sink`, what is wrong anywhere.
+def target_problem(target: str, *, sink: object = None) -> str | None:
+    """Say what is wrong with a target; without its lane's `sink`, what is wrong with it anywhere.
 
     What it says does not repeat a password.
     """
     if _WITH_USER.match(target):
         return "holds a user name, which everybody sees: use an Authorization header of the job or the sink"
-    if sink == HTTP:
-        try:
-            check_url(target)
-        except InvalidSetting as error:
-            return error.problem
-    return None
+    return (
+        None
+        if sink != HTTP or _callable(target)
+        else f"{target!r} is no URL to call: write https://host/path"
+    )
+
+
+def _callable(target: str) -> bool:
+    try:
+        parts = urlsplit(target)
+        host = parts.hostname
+    except ValueError:
+        return False
+    # urlsplit overlooks blanks and control characters, which no request line can carry.
+    return host is not None and parts.scheme in ("http", "https") and not _UNSENDABLE.search(target)
