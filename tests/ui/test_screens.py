@@ -383,8 +383,14 @@ def test_a_form_that_is_sent_twice_does_its_thing_once(browser: Browser, seeded:
         with page.expect_request("**/jobs/new") as made:
             page.get_by_role("button", name="Enqueue").dblclick()
         expect(page.locator(".why-box")).to_be_visible()
-        shown = page.url
-        for sent in (held.value, made.value):
+        shown, job = page.url, page.url.rpartition("/")[2]
+        opened(page, seeded, f"/jobs/{job}/edit")
+        page.locator("[name=payload]").fill('{"amount": 9}')
+        page.locator("[name=reason]").fill("nine")
+        with page.expect_request("**/edit") as edited:
+            page.get_by_role("button", name="Save").click()
+        expect(page.locator("#toast")).to_contain_text("Edited.")
+        for sent in (held.value, edited.value, made.value):
             again = page.request.post(sent.url, data=sent.post_data or "", headers=sent.headers)
             assert again.ok
 
@@ -392,6 +398,10 @@ def test_a_form_that_is_sent_twice_does_its_thing_once(browser: Browser, seeded:
         opened(page, seeded, "/bulk?verb=hold&q=lane:pay")
         assert page.locator("[name=key]").input_value() != key
     assert [each.reason for each in seeded.client.operations().operations] == ["twice"]
+    assert seeded.client.get(job).live.revision == 1
+    other = {"payload": '{"amount": 10}', "reason": "ten", "revision": "0"}
+    told = seeded.http.request("POST", f"/jobs/{job}/edit", data=other, follow_redirects=True)
+    assert "the job was changed since the form was shown" in told.text
 
 
 def test_a_tab_tells_light_from_dark_and_local_from_utc_and_remembers(

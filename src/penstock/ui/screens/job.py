@@ -230,6 +230,10 @@ def _edit(client: Client, job_id: str, fields: Mapping[str, str]) -> str:
         raise InvalidJob("reason", "say why: it is kept in the audit")
     changed: dict[str, Any] = {}
     text = fields.get("payload", "")
+    if fields.get("revision", str(job.live.revision)) != str(job.live.revision):
+        if text in (said.payload, pretty(said.payload).strip()):  # the same form, sent twice
+            return "Edited already: nothing more was changed."
+        raise InvalidJob("edit", "the job was changed since the form was shown: look what it is now")
     if text != pretty(said.payload).replace("\r\n", "\n").strip():
         changed["payload"] = Json(text) if text else None
     if fields.get("target", "") != (said.target or ""):
