@@ -7,6 +7,7 @@ from shutil import copyfile
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from penstock.stores.connect import connect
 from tests.brokers import ActiveMq, Broker, Kafka, RabbitMq, Redis, Sqs
@@ -15,6 +16,10 @@ from tests.servers import Server, ServerUnavailableError, missing, running_serve
 PgServer = Callable[[int], Server]
 Migrated = Callable[[int], AbstractContextManager[str]]
 AnyBroker = TypeVar("AnyBroker", bound=Broker)
+
+# How long an example takes says how busy the machine is, nothing of what is tested.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def delivered(client: Client) -> list[bytes | None]:
     return [c.payload.encode() if c is not None and c.payload is not None else None for c in contexts]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(spellings(), min_size=1, max_size=12))
 def test_what_was_given_is_what_is_sent(client: Client, payloads: list[bytes]) -> None:
     answers = client.enqueue_many({"lane": LANE, "payload": Json(payload)} for payload in payloads)
@@ -43,7 +43,7 @@ def test_what_was_given_is_what_is_sent(client: Client, payloads: list[bytes]) -
     assert delivered(client) == payloads
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary() | st.text().map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes_are_kept_exactly_or_refused(client: Client, payload: bytes) -> None:
     try:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.domain.masking import MASK, without_hashes
+from penstock.domain.masking import MASK, without_answer, without_hashes
 
 
 @pytest.mark.parametrize("noted", [None, "{}", '{"target": "http://a"}'])
@@ -17,3 +17,9 @@ def test_hashes_of_what_was_sent_are_masked_and_the_rest_stays() -> None:
     shown = without_hashes(noted)
     assert shown is not None
     assert json.loads(shown) == {"payload": MASK, "target": "http://a", "version": 2}
+
+
+def test_of_an_answer_its_number_is_shown() -> None:
+    text = "target http://a: HTTP 402: the card of Ada was declined"
+    assert without_answer(text) == "target http://a: HTTP 402"
+    assert without_answer("it does not answer") == "it does not answer"

@@ -210,6 +210,7 @@ def test_stored_numbers_and_words_never_change() -> None:
         "DEAD": 14,
     }
     assert [state.label for state in (S.PENDING, S.DEAD)] == ["pending", "dead"]
+    assert [str(S.PENDING), f"{S.DEAD:>5}"] == ["pending", " dead"]
     assert " ".join(Reason) == (
         "exhausted permanent too_large stopped not_runnable child_failed poison unreported"
     )

@@ -88,7 +88,7 @@ class Noted:
         return getattr(self._tx, name)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(field=FIELDS, operator=OPERATORS, text=TEXTS)
 def test_a_filter_is_parameters_only(
     watched: tuple[Client, list[str]], field: str, operator: str, text: str

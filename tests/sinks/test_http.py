@@ -223,7 +223,7 @@ HEADERS = st.dictionaries(
 GROUPS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=st.lists(st.tuples(HEADERS, GROUPS), min_size=6, max_size=6))
 def test_no_header_of_a_job_becomes_a_line_of_its_own(
     executor: ThreadExecutor, jobs: list[tuple[dict[str, str], str]]

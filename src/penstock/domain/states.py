@@ -35,6 +35,12 @@ class JobState(IntEnum):
         """The name users see."""
         return self.name.lower()
 
+    def __str__(self) -> str:
+        return self.label
+
+    def __format__(self, spec: str) -> str:
+        return format(self.label, spec)
+
 
 class Reason(StrEnum):
     """Why a job is dead."""

@@ -22,7 +22,7 @@ from tests.stores.sql_enqueue.door import Door
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sql.md"
 MINE = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 TIME = "2026-11-15T10:00:00Z"
-EXAMPLES = settings(max_examples=20, deadline=None)
+EXAMPLES = settings(max_examples=20)
 
 LABELS = [
     (name, value) for name in ("message_group", "key", "tenant") for value in ("", "x" * 256, "ü" * 128)

@@ -17,7 +17,7 @@ def us(time: datetime) -> int:
     return (time - EPOCH) // timedelta(microseconds=1)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(times=st.lists(TIMES, min_size=1, max_size=20), between=st.sampled_from("Tt "))
 def test_a_time_is_kept_to_the_microsecond(sqlite: Door, times: list[datetime], between: str) -> None:
     lane = sqlite.lane()

@@ -13,6 +13,7 @@ from typing import Any, Final
 from psycopg import DataError
 
 Column = Sequence[Any]
+_number: Final = int.__repr__
 
 
 def array(kind: str, values: Column) -> object:
@@ -33,9 +34,10 @@ def listed(value: object) -> object:
 
 
 def _plain(values: Column, *, nulls: bool) -> str:
-    """Numbers and booleans: what str() writes is what PostgreSQL reads, but for None."""
-    text = ",".join(map(str, values))
-    return f"{{{text.replace('None', 'NULL') if nulls else text}}}"
+    """Numbers and booleans; not by str(), which for a state is its name."""
+    if nulls:
+        return f"{{{','.join(['NULL' if value is None else _number(value) for value in values])}}}"
+    return f"{{{','.join(map(_number, values))}}}"
 
 
 def _texts(values: Column, *, nulls: bool) -> str:
