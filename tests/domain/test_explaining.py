@@ -343,6 +343,13 @@ def test_a_paused_group_says_who_paused_it() -> None:
     assert explain(facts(standing={"group_paused": True})).text == f'group "A-1" is paused: {go}'
 
 
+def test_a_group_that_is_paused_for_a_time_says_until_when() -> None:
+    found = explain(facts(standing={"group_paused": True, "group_until": LATER}))
+
+    assert found.until == LATER
+    assert "is paused until 2" in found.text
+
+
 @pytest.mark.parametrize(
     ("ahead", "rest", "until"),
     [

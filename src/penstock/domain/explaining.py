@@ -197,8 +197,9 @@ def _group(facts: Facts) -> Explanation | None:
         by = None if pause is None else pause.actor
         who = "" if pause is None else f" by {pause.actor}{because(pause.reason)}"
         resume = f"penstock groups resume {job.lane} {quote(str(job.live.grp))} lets it go"
-        text = f'group "{job.live.grp}" is paused{who}: {resume}'
-        return Explanation(job.state, Gate.GROUP, text, None if pause is None else pause.at, by=by)
+        until = standing.group_until
+        text = f'group "{job.live.grp}" is paused{who}{until_then(until)}: {resume}'
+        return Explanation(job.state, Gate.GROUP, text, None if pause is None else pause.at, until, by=by)
     if ahead is None:
         return None
     until = ahead.due_at if ahead.state is S.PENDING and ahead.due_at > facts.now else None

@@ -34,7 +34,8 @@ class Standing(NamedTuple):
     before a job that is due and keeps no order; None = nobody can say: there are tenants who share, ordered
     jobs, or more than 1,000. `around` are the job and those next to it in its group that hold a place there
     or are dead, by sequence: at most three before it, and three behind it. `group_pause` is the audit row of
-    a group that is paused. `last` is the last audit row about the job: who moved it off its normal path, or
+    a group that is paused, `group_until` when that ends by itself.
+    `last` is the last audit row about the job: who moved it off its normal path, or
     who asked for it where Penstock did what was asked. `tried` is its last attempt that did not succeed.
     `holder` is the node that has it or sent it. `request` is what an operator asked of a job in flight.
     """
@@ -45,6 +46,7 @@ class Standing(NamedTuple):
     before: int = 0
     group_paused: bool = False
     group_pause: Audit | None = None
+    group_until: datetime | None = None
     last: Audit | None = None
     tried: Attempt | None = None
     lease_until: datetime | None = None

@@ -130,9 +130,11 @@ def _standing(tables: Tables, job: Job, now: datetime) -> Standing:
     standing = standing._replace(around=_around(tables, row, group))
     if not row.holds or job.state not in LIVE_STATES:
         return standing
-    standing = standing._replace(
-        group_paused=group.paused, group_pause=_pause(tables, row.lane, row.grp) if group.paused else None
-    )
+    if group.paused:
+        until = tables.pause_ends.get((row.lane, row.grp))
+        standing = standing._replace(
+            group_paused=True, group_pause=_pause(tables, row.lane, row.grp), group_until=until
+        )
     if job.state in IN_FLIGHT:
         return standing
     rows = tables.group_rows(row.lane, row.grp)

@@ -70,17 +70,19 @@ _MATES: Final = " UNION ALL ".join(
 FACTS: Final = f"""
     SELECT n.name, q.verb, q.actor, q.at, q.reason, g.claim, g.paused, g.dead_seq, g.dead_arrival,
            ({_BEFORE}), CASE WHEN ({_TENANTS}) IS NULL AND ({_ORDERED}) IS NULL THEN ({_TURN}) END,
-           a.*, p.*, t.*, m.*
+           e.until, a.*, p.*, t.*, m.*
       FROM (SELECT 1 AS one) o
       LEFT JOIN penstock.nodes n ON n.id = :node
       LEFT JOIN penstock.requests q ON q.arrival = :arrival
       LEFT JOIN penstock.groups g ON g.lane = :lane AND g.grp = :grp
+      LEFT JOIN penstock.pauses e ON e.scope = 'group' AND e.name = :paused
       LEFT JOIN ({LAST_AUDIT}) a ON true
       LEFT JOIN ({PAUSED_BY}) p ON true
       LEFT JOIN ({TRIED}) t ON true
       LEFT JOIN ({_MATES}) m ON true"""
 _HEAD_KIND: Final = 0
-_NAMED: Final = 11
+_PAUSE_ENDS: Final = 11
+_NAMED: Final = _PAUSE_ENDS + 1
 _LAST: Final = slice(_NAMED, _NAMED + len(Audit._fields))
 _PAUSED: Final = slice(_LAST.stop, _LAST.stop + len(Audit._fields))
 _TRIED: Final = slice(_PAUSED.stop, _PAUSED.stop + len(Attempt._fields))
@@ -133,6 +135,7 @@ def _facts(tx: Tx, job: Job) -> list[Row]:
         keep=row.keep,
         lane=row.lane,
         grp=row.grp,
+        paused=f"{row.lane}/{row.grp}",
         node=row.node,
         ord=row.ord,
         seq=sequence_of(row.ord),
@@ -181,9 +184,11 @@ def _in_group(tx: Tx, hot: HotPath, found: Standing, facts: list[Row]) -> Standi
     found = found._replace(around=tuple(known[arrival] for arrival in around))
     if job.state not in LIVE_STATES or not row.holds:
         return found
-    found = found._replace(
-        group_paused=group.paused, group_pause=audit_of(tx, facts[0][_PAUSED]) if group.paused else None
-    )
+    if group.paused:
+        until = tx.time(facts[0][_PAUSE_ENDS])
+        found = found._replace(
+            group_paused=True, group_pause=audit_of(tx, facts[0][_PAUSED]), group_until=until
+        )
     if job.state in IN_FLIGHT:
         return found
     return found._replace(

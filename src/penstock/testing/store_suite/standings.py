@@ -238,8 +238,12 @@ class StandingTests:
         assert standing.group_paused
         assert standing.group_pause is not None
         assert (standing.group_pause.actor, standing.group_pause.reason) == ("bob", "bob's reason")
+        assert standing.group_until is None
+        until = store.now() + HOUR
+        store.pause_group(LANE, GROUP, paused=True, actor="ann", reason="for an hour", until=until)
+        assert _standing(store, job_id).group_until == until
         store.pause_group(LANE, GROUP, paused=False, actor="ann", reason="over")
-        assert _standing(store, job_id)[4:6] == (False, None)
+        assert _standing(store, job_id)[4:7] == (False, None, None)
 
     def test_a_claimed_job_says_who_has_it_and_for_how_long(self, store: Store) -> None:
         """A node by its name and number; the lease by the store's clock."""
