@@ -49,10 +49,10 @@ def demonstration(warm_up: float) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "penstock", "dev", "--demo", "--port", "0"]
         with (Path(folder) / "log").open("w+") as log:
-            process = subprocess.Popen([*command, "--store", f"sqlite:///{folder}/p.db"], stdout=log)
+            process = subprocess.Popen(command, stdout=log, cwd=folder)
             try:
                 Event().wait(warm_up)
-                furnish(f"sqlite:///{folder}/p.db")
+                furnish(f"sqlite:///{folder}/penstock.db")
                 log.seek(0)
                 yield next(line.split()[1] for line in log if line.startswith("  page"))
             finally:

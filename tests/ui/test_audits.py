@@ -30,3 +30,10 @@ def test_a_pool_is_named() -> None:
     of_lane = AuditEntry(3, at, "pay", None, "ann", "lane.create", None, '{"name": "pay"}', None)
 
     assert [entry["named"] for entry in shown([paused, gone, of_lane])] == ["web", "web", None]
+
+
+def test_a_target_is_named() -> None:
+    said = '{"target": "https://api.example.org", "paused_until": null}'
+    paused = AuditEntry(1, SystemClock().now(), None, None, "ann", "target.pause", None, said, "they move")
+
+    assert [entry["named"] for entry in shown([paused])] == ["https://api.example.org"]

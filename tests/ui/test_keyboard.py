@@ -23,6 +23,19 @@ FOCUS = """() => {
   return [`${one.tagName} ${one.id || one.textContent.trim().slice(0, 30)}`, faults];
 }"""
 
+# What of an open sheet is out of place: it lies in the middle, and all that can be pressed lies within it.
+ASKEW = """() => {
+  const sheet = document.querySelector('.sheet:popover-open');
+  const place = sheet.getBoundingClientRect();
+  const aside = Math.abs(place.left + place.right - document.documentElement.clientWidth);
+  const off = aside > 20 ? ['not in the middle'] : [];
+  const out = [...sheet.querySelectorAll('button, input, select')].filter((one) => {
+    const part = one.getBoundingClientRect();
+    return part.left < place.left || part.right > place.right + 1;
+  });
+  return [...off, ...out.filter((one) => one.checkVisibility()).map((one) => one.outerHTML)];
+}"""
+
 
 @pytest.mark.parametrize("width", STOPS)
 def test_every_stop_of_the_tab_key_can_be_seen(browser: Browser, seeded: Seeded, width: int) -> None:
@@ -82,6 +95,7 @@ def test_escape_closes_what_is_offered_and_keeps_what_was_written(browser: Brows
     [
         ("/", "Pause everything", "[name=reason]"),
         ("/pools", "Pause a target", "[name=target]"),
+        ("/groups", "Resolve…", "[name=reason]"),
         ("/lanes/orders", "Disable", "button.plain"),
         ("/lanes", "Keyboard help", "button"),
     ],
@@ -99,6 +113,7 @@ def test_a_sheet_has_the_focus_until_it_is_closed(
             for _ in range(7):
                 page.keyboard.press(key)
                 assert _in_sheet(page), key
+        assert page.evaluate(ASKEW) == []
         page.keyboard.press("g")  # keys of the page wait as well
         page.keyboard.press("Escape")
 
@@ -115,6 +130,8 @@ def test_all_rows_of_a_page_are_selected_on_a_phone_and_counted_before_anything_
 ) -> None:
     with tab(browser, seeded.url, width=390) as page:
         opened(page, seeded, "/jobs?q=state:dead lane:mail")
+        boxes = [box.bounding_box() for box in page.get_by_role("checkbox").all()]
+        assert {(box["width"], box["height"]) for box in boxes if box} == {(16, 16)}
         page.get_by_label("Select all on this page").focus()
         page.keyboard.press("Space")
         expect(page.locator("#bulk")).to_contain_text("12 selected")

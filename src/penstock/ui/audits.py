@@ -36,7 +36,8 @@ def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
 
 
 def _named(entry: AuditEntry) -> str | None:
-    name = (_fields(entry.after) or _fields(entry.before)).get("name")
+    told = _fields(entry.after) or _fields(entry.before)
+    name = told.get("name") or (told.get("target") if entry.action.startswith("target.") else None)
     return str(name) if name and entry.lane is None else None
 
 

@@ -35,8 +35,6 @@ def shown(values: Mapping[str, Any], settings: Mapping[str, Setting], trail: lis
     """Return every setting with its value and who changed it last, as far as the trail goes back."""
     by: dict[str, AuditEntry] = {}
     for entry in trail:
-        if entry.action.endswith(".create"):
-            continue
         for change in changes(entry, most=len(settings)):
             by.setdefault(change.name, entry)
     return [
