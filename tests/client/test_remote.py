@@ -297,8 +297,9 @@ def test_a_key_that_may_only_enqueue_or_only_report_is_enough_for_that(sqlite_ur
             with pytest.raises(Forbidden, match="read"):
                 shop.get(made.id)
         shell = CliRunner(env={"PENSTOCK_API_KEY": producer})
-        by_hand = shell.invoke(main, ["enqueue", "orders", "7", "--url", http.node.url])
-        lines = shell.invoke(main, ["enqueue", "orders", "-", "--url", http.node.url], input='{"payload": 8}')
+        url = ["--url", http.node.url]
+        by_hand = shell.invoke(main, ["enqueue", "orders", "7", "--group", "a", *url])
+        lines = shell.invoke(main, ["enqueue", "orders", "-", *url], input='{"payload": 8, "group": "a"}')
         assert (by_hand.exit_code, lines.exit_code) == (0, 0), (by_hand.stderr, lines.stderr)
         client.store.put_lane(lane("orders", complete_on="reported"), actor="test")
         claimed = some(claim(client.store, lane="orders"))

@@ -26,7 +26,12 @@ EVERY_S: Final = 1.0
 
 @click.command()
 @click.option(
-    "--url", "node", metavar="URL", help="The node to ask. Default: the one on this machine, if any."
+    "--url",
+    "node",
+    metavar="URL",
+    envvar="PENSTOCK_URL",
+    show_envvar=True,
+    help="The node to ask. Default: the one on this machine, if any.",
 )
 @click.option("--once", is_flag=True, help="Show it once and end.")
 @json_option
