@@ -13,7 +13,7 @@ _ORDERED: Final = " and ".join(mode.label for mode in Mode if mode.ordered)
 def lost(client: Client, given: Mapping[str, Any]) -> str | None:
     """Return which field of a good enqueue object asks for order that its mode does not keep.
 
-    Its job is in already: whoever may not see lanes, or cannot just now, is told nothing rather than an error.
+    Its job is in already: whoever may not see lanes, or cannot just now, is told nothing, not an error.
     """
     group, sequence = given.get("group"), given.get("sequence")
     if group is None and sequence is None:
