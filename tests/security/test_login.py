@@ -25,6 +25,8 @@ def test_a_page_leads_to_the_login_and_back(locked: Http) -> None:
 
     assert answer.status_code == 303
     assert answer.headers["location"] == "/login?next=%2F"
+    filtered = locked.get("/jobs?q=state:dead%20lane:pay", headers=HTML)
+    assert filtered.headers["location"] == "/login?next=%2Fjobs%3Fq%3Dstate%3Adead%2520lane%3Apay"
     assert 'name="password"' in locked.get("/login?next=%2Fjobs%3Fq%3D1").text
     assert 'value="/jobs?q=1"' in locked.get("/login?next=%2Fjobs%3Fq%3D1").text
     assert locked.get("/").status_code == 401  # a program is told so

@@ -136,7 +136,7 @@ def _check(
     needed: Needs, scope: Scope, who: Who | None, connection: ASGIConnection[Any, Any, Any, Any]
 ) -> None:
     if who is None:
-        raise to_log_in(connection.scope["path"]) if _browses(connection) else unknown_caller()
+        raise to_log_in(_asked(connection)) if _browses(connection) else unknown_caller()
     if not who.may(scope):
         raise Problem(
             403,
@@ -180,6 +180,12 @@ def _browses(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     mode = connection.headers.get("sec-fetch-mode", "navigate")
     is_page = not connection.scope["path"].startswith(("/api/", "/metrics"))
     return is_page and "text/html" in accepts and mode == "navigate" and _method(connection) == "GET"
+
+
+def _asked(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Return the address that was asked for: a filter is part of it."""
+    path, query = connection.scope["path"], connection.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def to_log_in(path: str) -> Problem:

@@ -41,9 +41,11 @@ async function refresh(refreshed) {
   busy = true;
   wanted = false;
   try {
-    const answer = await fetch(location.href, { headers: { "HX-Request": "true" }, cache: "no-store" });
-    if (!answer.ok && answer.status >= 500) throw new Error(String(answer.status));
-    if (answer.redirected) return location.reload(); // somebody was logged out
+    const answer = await fetch(location.href, { headers: { "HX-Request": "true", Accept: "text/html" }, cache: "no-store" });
+    if (answer.status === 401 || answer.redirected) return location.reload(); // he was logged out, and may log in again
+    // Of a thing that is gone, or may no longer be seen, the page says so; whatever is no page of ours is no news.
+    const page = answer.headers.get("content-type")?.startsWith("text/html");
+    if (!page || answer.status >= 500) throw new Error(String(answer.status));
     heard(answer.headers.get("date"));
     const html = await answer.text();
     if (!occupied()) merge(html, refreshed);

@@ -1,0 +1,56 @@
+"""A page whose reader is logged out, or whose subject is gone, says so: nothing old is shown as live."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from penstock import Client
+from penstock.domain.access import hashed
+from penstock.domain.lanes import lane
+from penstock.stores.connect import connect
+from tests.api.node import served
+from tests.security.conftest import PASSWORD, make_user
+from tests.ui.browsing import tab
+from tests.ui.conftest import Seeded
+from tests.ui.test_screens import opened
+
+
+def log_in(page: Page) -> None:
+    page.locator("[name=name]").fill("ada")
+    page.locator("[name=password]").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+
+@pytest.mark.parametrize("path", ["/nodes", "/jobs?q=lane:orders%20state:pending"])
+def test_whoever_is_logged_out_is_led_to_the_login_and_back(
+    browser: Browser, tmp_path: Path, path: str
+) -> None:
+    store = connect(f"sqlite:///{tmp_path}/penstock.db")
+    store.migrate()
+    make_user(store)
+    store.put_lane(lane("orders"), actor="test")
+    with Client(store) as client, served(client, login=True) as http:
+        client.enqueue("orders", {"n": 1})
+        with tab(browser, http.node.url, complaints=[]) as page:  # the browser complains of every 401
+            page.goto(path)
+            log_in(page)
+            assert page.url == http.node.url + path
+            [cookie] = [each for each in page.context.cookies() if each["name"] == "penstock_session"]
+            store.close_session(hashed(cookie["value"]))  # in another tab, or by an admin
+
+            expect(page.locator("[name=password]")).to_be_visible()
+            log_in(page)
+            assert page.url == http.node.url + path
+
+
+def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: Seeded) -> None:
+    seeded.client.store.put_lane(lane("brief"), actor="test")
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/lanes/brief")
+        seeded.client.store.delete_lane("brief", actor="test")
+
+        expect(page.locator("h1")).to_have_text("There is no such page")
+        expect(page.locator("main")).to_contain_text("brief")
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
