@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from penstock import __version__
+from penstock.domain.pools import pool
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Called, LeaderChanged, SinkFailed
 from penstock.ports.insight import LEADER
@@ -241,3 +242,20 @@ def test_an_address_names_all_its_methods(http: Http, path: str, methods: str) -
 
 def test_what_is_nowhere_has_no_methods(http: Http) -> None:
     assert http.request("OPTIONS", "/api/nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/store", "/lanes/orders", "/pools/web", "/targets"])
+def test_a_form_that_pauses_says_why_and_one_that_says_nothing_known_does_nothing(
+    http: Http, path: str
+) -> None:
+    store = http.node.client.store
+    store.put_pool(pool("web", rate="5/s"), actor="test")
+    form = {"target": "https://api.example.org"}
+    before = store.audit_log().entries
+    for verb, reason in (("pause", ""), ("pause", " "), ("stop", "because")):
+        http.request("POST", f"{path}/{verb}", data=form | {"reason": reason})
+    assert store.audit_log().entries == before
+
+    http.request("POST", f"{path}/pause", data=form | {"reason": "because"})
+    [last, *_] = store.audit_log(limit=1).entries
+    assert (last.reason, last.actor) == ("because", "dashboard")

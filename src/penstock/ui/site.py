@@ -15,7 +15,7 @@ from penstock.api.problems import unknown_caller
 from penstock.api.scopes import csrf_of, who_of
 from penstock.client import Client
 from penstock.domain.access import LOCAL, Scope
-from penstock.errors import PenstockError
+from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ports.store import Store
@@ -145,6 +145,16 @@ async def form(request: AnyRequest) -> dict[str, str]:
     """
     fields = (await request.form()).multi_items()
     return {name: str(value).replace("\r\n", "\n").strip() for name, value in fields}
+
+
+def pause_asked(verb: str, fields: Mapping[str, str]) -> tuple[bool, str]:
+    """Return whether a form pauses or resumes, and why; a pause without a reason is refused."""
+    if verb not in ("pause", "resume"):
+        raise NotFound("verb", verb)
+    reason = fields.get("reason", "")
+    if verb == "pause" and not reason:
+        raise InvalidQuery("reason", "say why: it is kept in the audit")
+    return verb == "pause", reason or "resumed"
 
 
 def once(entropy: Callable[[int], bytes] = os.urandom) -> str:

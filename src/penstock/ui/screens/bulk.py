@@ -13,7 +13,7 @@ from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.masking import MASK
 from penstock.domain.operations import OPEN, STATES, OperationState
-from penstock.errors import InvalidQuery, PenstockError
+from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.ports.operations import Operation
 from penstock.ui.site import AnyRequest, Site, acted, form, once
 from penstock.ui.telling import back
@@ -38,6 +38,8 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         given, client = request.query_params, site.acting(request)
         line = _line(given.get("q", "").strip(), given.get("ids", ""))
         verb = given.get("verb", "retry")
+        if verb not in WORDS:  # an edit says what changes, and has no form here
+            raise NotFound("bulk operation", verb)
         return await site.page(request, "bulk.html", lambda: _preview_view(client, verb, line))
 
     @post("/bulk", opt=needs(Scope.OPERATE))
@@ -88,7 +90,7 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
         "screen": "operations",
         "first": [jobs[id_] for id_ in found.ids if id_ in jobs] if found else [],
         "verb": verb,
-        "words": WORDS.get(verb, "change"),
+        "words": WORDS[verb],
         "line": line,
         "found": found,
         "problem": problem,

@@ -19,7 +19,7 @@ from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
-from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, who
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, pause_asked, who
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import span
@@ -71,10 +71,10 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
     @post(["/lanes/{name:str}/pause", "/lanes/{name:str}/resume"], opt=OPERATE)
     async def pause(request: AnyRequest) -> Redirect:
-        name, paused = request.path_params["name"], request.url.path.endswith("/pause")
+        name, verb = request.path_params["name"], request.url.path.rpartition("/")[2]
         fields, actor = await form(request), who(request)
         to = fields.get("next") or f"/lanes/{name}"
-        return await acted(site, to, lambda: _pause(site, name, fields, actor, paused=paused))
+        return await acted(site, to, lambda: _pause(site, name, verb, fields, actor))
 
     @post(["/lanes/{name:str}/disable", "/lanes/{name:str}/enable"], opt=ADMIN)
     async def switch(request: AnyRequest) -> Redirect:
@@ -194,11 +194,11 @@ def _toml(found: Lane) -> str:
     return "\n".join(lines)
 
 
-def _pause(site: Site, name: str, fields: Mapping[str, str], actor: str, *, paused: bool) -> Told:
+def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> Told:
     store = site.store
     _known(site, name)
+    paused, reason = pause_asked(verb, fields)
     until = until_of(fields.get("until", ""), store.now()) if paused else None
-    reason = fields.get("reason", "") or ("" if paused else "resumed")
     store.pause_lane(name, paused=paused, actor=actor, reason=reason, until=until)
     store.wake([name])
     if not paused:

@@ -10,7 +10,7 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.ui.audits import shown
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
@@ -31,15 +31,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @post("/store/{verb:str}", opt=needs(Scope.OPERATE))
     async def pause_all(request: AnyRequest) -> Redirect:
-        fields, actor = await form(request), who(request)
-        paused = request.path_params["verb"] == "pause"
+        verb, fields, actor = request.path_params["verb"], await form(request), who(request)
 
         def act() -> Told:
-            now = site.store.now()
-            until = until_of(fields.get("until", ""), now) if paused else None
-            site.store.pause_store(
-                paused=paused, actor=actor, reason=fields.get("reason", "") or "resumed", until=until
-            )
+            paused, reason = pause_asked(verb, fields)
+            until = until_of(fields.get("until", ""), site.store.now()) if paused else None
+            site.store.pause_store(paused=paused, actor=actor, reason=reason, until=until)
             site.store.wake(())
             if not paused:
                 return Told("Everything goes on.")

@@ -12,9 +12,9 @@ from penstock.domain.access import Scope
 from penstock.domain.notes import read
 from penstock.domain.pools import POOL_SETTINGS, pool
 from penstock.domain.targets import paused_name, target_of
-from penstock.errors import InvalidQuery, InvalidSetting, NotFound
+from penstock.errors import InvalidSetting, NotFound
 from penstock.ui.settings import given
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
@@ -101,13 +101,8 @@ def _view(site: Site) -> dict[str, Any]:
 
 
 def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> Told:
-    if verb not in ("pause", "resume"):
-        raise NotFound("verb", verb)
-    name, paused = paused_name(fields.get("target", "")), verb == "pause"
-    if paused and not fields.get("reason"):
-        raise InvalidQuery("reason", "say why: it is kept in the audit")
+    name, (paused, reason) = paused_name(fields.get("target", "")), pause_asked(verb, fields)
     until = until_of(fields.get("until", ""), site.store.now()) if paused else None
-    reason = fields.get("reason", "") or "resumed"
     site.store.pause_target(name, paused=paused, actor=actor, reason=reason, until=until)
     if not paused:
         return Told(f"{name} goes on.")
@@ -117,9 +112,8 @@ def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str)
 def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> Told:
     if name not in site.store.pools():
         raise NotFound("pool", name)
-    paused = verb == "pause"
+    paused, reason = pause_asked(verb, fields)
     until = until_of(fields.get("until", ""), site.store.now()) if paused else None
-    reason = fields.get("reason", "") or "resumed"
     site.store.pause_pool(name, paused=paused, actor=actor, reason=reason, until=until)
     site.store.wake(())
     if not paused:
