@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 LATER, BEFORE = NOW + HOUR, NOW - HOUR
 ASKS = " recovery asks what became of it"
-URL = "https://user:pass@Example.com:8443/hook"
+URL = "https://Example.com:8443/hook"
 TARGET = "https://example.com:8443"
 LIMIT_OF_GROUPS = "lane/orders/groups"
 LANE = lane_of("orders", sink="http", target=URL, pool="web")
@@ -108,6 +108,12 @@ def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
             "ops",
         ),
         (job(S.SUCCEEDED), audit("retry"), "succeeded at 2026-03-01T11:00:00Z", None),
+        (
+            job(S.DEAD, reason="poison", error="poison"),
+            None,
+            "is dead (poison): retry, skip or cancel it",
+            None,
+        ),
         (job(S.DEAD, error="x" * 300), None, f"is dead ({'x' * 199}…): retry, skip or cancel it", None),
     ],
 )
@@ -143,6 +149,13 @@ def test_a_job_is_held_because_its_outcome_is_unknown(tried: Attempt | None) -> 
 
     assert "nobody knows what became of send 3: settle it" in found.text
     assert (found.since, found.by) == (BEFORE if tried else None, None)
+
+
+def test_a_job_whose_outcome_is_unknown_says_what_came_instead_of_an_answer() -> None:
+    tried = attempt("lapsed", "no answer within 3 s", due_at=NOW)
+    found = explain(facts(job(S.HELD, reason="outcome_unknown", send=3), standing={"tried": tried}))
+
+    assert "what became of send 3 (no answer within 3 s): settle it" in found.text
 
 
 def test_a_waiting_step_waits_for_its_parent() -> None:

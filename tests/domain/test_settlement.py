@@ -290,7 +290,14 @@ def test_a_lapse_in_doubt_leaves_the_send_open(state: JobState, *, hold: bool, s
     assert landing.job.reason == ("outcome_unknown" if hold else None)
     assert (landing.job.recoveries, landing.job.attempt, landing.job.due_at) == (1, 2, NOW)
     assert landing.attempt is not None
-    assert landing.attempt.outcome == "lapsed"
+    assert (landing.attempt.outcome, landing.attempt.error) == ("lapsed", None)
+
+
+def test_a_lapse_keeps_what_came_instead_of_an_answer() -> None:
+    landing = land(row(), Lapsed(hold=True, error="no answer within 3 s"), now=NOW)
+
+    assert landing.attempt is not None
+    assert landing.error == landing.attempt.error == "no answer within 3 s"
 
 
 @pytest.mark.parametrize("hold", [False, True])

@@ -159,7 +159,9 @@ async def test_one_message_of_unknown_fate_is_held_and_its_mates_are_done(engine
         await engine.ended(ids[0], ids[2])
         await engine.ended(ids[1], state=JobState.HELD)
 
-    assert engine.client.get(ids[1]).live.reason == "outcome_unknown"
+    held = engine.client.get(ids[1])
+    assert (held.live.reason, held.error) == ("outcome_unknown", "the connection was cut")
+    assert "of send 1 (the connection was cut): settle it" in engine.client.explain(ids[1]).text
 
 
 async def test_a_job_that_may_not_start_so_late_expires(engine: Engine) -> None:

@@ -57,17 +57,18 @@ def _final(facts: Facts) -> Explanation | None:
 
 
 def _held(facts: Facts) -> Explanation | None:
-    job, last = facts.standing.job, facts.standing.last
+    job, last, tried = facts.standing.job, facts.standing.last, facts.standing.tried
     if job.state is not S.HELD:
         return None
-    since = stuck_since(job.live, job.finished_at, last, facts.standing.tried)
+    since = stuck_since(job.live, job.finished_at, last, tried)
     match job.live.reason:
         case "context_missing":
             text = "is held because what it should send is missing: cancel it, and enqueue it again"
         case reason if reason == OUTCOME_UNKNOWN:
+            instead = why(None, tried.error) if tried else ""
             text = (
-                f"is held because nobody knows what became of send {job.live.send}: settle it if it was"
-                " done, release it to send it again"
+                f"is held because nobody knows what became of send {job.live.send}{instead}:"
+                " settle it if it was done, release it to send it again"
             )
             return Explanation(job.state, Gate.HELD, text, since=since)
         case _:

@@ -113,7 +113,7 @@ class Facts:
 
 def why(reason: str | None, error: str | None) -> str:
     """Return what went wrong, in brackets and not for pages."""
-    said = ": ".join(text for text in (reason, error) if text)
+    said = ": ".join(text for text in (reason, None if error == reason else error) if text)
     short = said if len(said) <= LONGEST_ERROR else f"{said[: LONGEST_ERROR - 1]}…"
     return f" ({short})" if short else ""
 

@@ -158,12 +158,13 @@ class Held:
 class Lapsed:
     """A timer ran out. `started=False`: a probe said it never started; `hold`: it must not be repeated.
 
-    `node` is who had it, if that is not who says so.
+    `node` is who had it, if that is not who says so. `error` is what came instead of an answer, if anything.
     """
 
     started: bool | None = None
     hold: bool = False
     node: int | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

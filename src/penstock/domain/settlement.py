@@ -174,7 +174,7 @@ def _lapsed(job: Live, now: datetime, lapsed: Lapsed) -> Landing:
         row = row._replace(reason="outcome_unknown")
     outcome = "lapsed" if started is not False else "not_started"
     held = job if lapsed.node is None else job._replace(node=lapsed.node)
-    return Landing(row, attempt=_attempt(held, row, now, outcome, None))
+    return Landing(row, lapsed.error, attempt=_attempt(held, row, now, outcome, lapsed.error))
 
 
 def _started(job: Live, outcome: Running, now: datetime) -> Landing:

@@ -61,8 +61,8 @@ def outcome_of_answer(deck: Deck, plan: Plan, claimed: Claimed, answer: Answer) 
     match answer:
         case NotCalled(error=error):
             return Returned(error, SINK_PAUSE * (1 + random))
-        case Unknown() if deck.hurry.is_set():
-            return Lapsed(hold=plan.hold)
+        case Unknown(error=error) if deck.hurry.is_set():
+            return Lapsed(hold=plan.hold, error=error)
         case Unknown(error=error):
             return unanswered(plan, claimed, error, random=random)
         case _:

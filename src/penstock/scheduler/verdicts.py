@@ -40,7 +40,7 @@ def verdict(plan: Plan, claimed: Claimed, receipt: Receipt, *, random: float) ->
 def unanswered(plan: Plan, claimed: Claimed, error: str, *, random: float) -> Outcome:
     """Return what it means that nobody knows: work that must not repeat is held, other work is sent again."""
     if plan.hold:
-        return Lapsed(hold=True)
+        return Lapsed(hold=True, error=error)
     if named(plan.give_up_on, error):
         return Dead(Reason.PERMANENT, error)
     job = claimed.job
