@@ -86,3 +86,26 @@ def overflows(page: Page) -> bool:
             ".some(each => each.scrollWidth > each.clientWidth)"
         )
     )
+
+
+# Short words of tables that stand on two lines: "order" and below it "s".
+BROKEN = """() => [...document.querySelectorAll('main td, main th')].flatMap((cell) => {
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/[\\w.:]{2,10}/g)) {
+      const place = document.createRange();
+      place.setStart(texts.currentNode, word.index);
+      place.setEnd(texts.currentNode, word.index + word[0].length);
+      const [before, after] = [word.index - 1, word.index + word[0].length];
+      const around = (texts.currentNode.data[before] ?? ' ') + (texts.currentNode.data[after] ?? ' ');
+      const lines = new Set([...place.getClientRects()].map((each) => Math.round(each.top)));
+      if (!/[\\w./-]/.test(around) && lines.size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+})"""
+
+
+def broken(page: Page) -> list[str]:
+    """Return short words of tables that do not stand on one line."""
+    return [str(word) for word in page.evaluate(BROKEN)]

@@ -17,8 +17,8 @@ def test_a_lane_that_was_made_tells_what_is_not_as_usual() -> None:
 
 
 def test_a_key_that_was_made_tells_what_it_says() -> None:
-    assert _told("access.create", '{"scopes": "read", "tenant": "acme"}') == [
-        ("scopes", "read"),
+    assert _told("access.create", '{"scopes": "read,enqueue", "tenant": "acme"}') == [
+        ("scopes", "read, enqueue"),
         ("tenant", "acme"),
     ]
 

@@ -14,7 +14,7 @@ from penstock.domain.lanes import lane
 from penstock.ports.store import Ask
 from penstock.stores.sqlite.store import SqliteStore
 from tests.api.node import served
-from tests.ui.browsing import overflows, serious, tab
+from tests.ui.browsing import broken, overflows, serious, tab
 from tests.ui.conftest import Seeded
 from tests.ui.seed import MARKUP
 
@@ -58,7 +58,7 @@ def test_every_screen_shows_what_there_is_and_keeps_nobody_out(browser: Browser,
             opened(page, seeded, path)
             expect(page.locator("h1")).to_contain_text(title)
             expect(page.locator("main")).to_contain_text(text)
-            faults[path] = serious(page) + (["too wide"] if overflows(page) else [])
+            faults[path] = serious(page) + (["too wide"] if overflows(page) else []) + broken(page)
 
     assert {path: found for path, found in faults.items() if found} == {}
 

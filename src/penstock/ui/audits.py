@@ -12,6 +12,7 @@ from penstock.domain.pools import POOL_SETTINGS
 MOST: Final = 8
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")
 LONGEST: Final = 120
+LISTED: Final = re.compile(r"[a-z]+(,[a-z]+)+")
 HASH: Final = "sha256:"
 DULL: Final = frozenset(
     {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
@@ -58,8 +59,13 @@ def differences(before: str | None, after: str | None, *, most: int = MOST) -> l
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    pairs = [(name, before.get(name), after.get(name)) for name in after | before]
+    pairs = [(name, _apart(before.get(name)), _apart(after.get(name))) for name in after | before]
     return [(name, was, now) for name, was, now in pairs if was != now and name not in DULL]
+
+
+def _apart(value: object) -> object:
+    """Return words that stand in one list, as scopes do, with room between them."""
+    return value.replace(",", ", ") if isinstance(value, str) and LISTED.fullmatch(value) else value
 
 
 def _fields(text: str | None) -> dict[str, Any]:
