@@ -103,7 +103,7 @@ async def test_a_full_tablespace_refuses_jobs_and_space_is_all_it_takes(
 ) -> None:
     server = pg_server(18)
     disk = server.home / "disk"
-    with mounted(disk, size=32 * MIB), psycopg.connect(server.dsn, autocommit=True) as admin:
+    with mounted(disk, size=24 * MIB), psycopg.connect(server.dsn, autocommit=True) as admin:
         space = disk / "space"
         space.mkdir()
         shutil.chown(space, server_user() or getpass.getuser())
