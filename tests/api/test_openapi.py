@@ -97,7 +97,7 @@ def _asked(cases: Any, examples: int, known: Mapping[str, list[str]]) -> None:  
         max_examples=examples,
         deadline=None,
         database=None,
-        derandomize=True,
+        derandomize=examples == EXAMPLES,  # at length each run asks anew, and names its seed
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

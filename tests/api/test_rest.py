@@ -137,6 +137,8 @@ def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
         second = every.request("PUT", path, json={"settings": {"weight": 3}}, headers=headers)
         assert second.status_code == 412
     assert every.get(path).json()["settings"]["weight"] == 2
+    named = every.request("PUT", path, json={"settings": {"name": "other"}})
+    assert (named.status_code, named.json()["field"]) == (422, "name")
     wrong = every.request("PUT", path, json={"settings": {"wieght": 3}})
     assert (wrong.status_code, "wieght" in wrong.text) == (422, True)
 

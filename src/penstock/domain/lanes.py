@@ -264,7 +264,7 @@ def check_version(kind: str, name: str, version: int, expect: int | None) -> Non
         raise VersionChanged(kind, name, version)
 
 
-def lane(name: str, **settings: object) -> Lane:
+def lane(name: str, /, **settings: object) -> Lane:
     """Return a lane with defaults for what is not given, or raise InvalidSetting."""
     try:
         check_lane_name(name)

@@ -67,7 +67,7 @@ class Pool:
         return self.paused and (self.paused_until is None or now < self.paused_until)
 
 
-def pool(name: str, **settings: object) -> Pool:
+def pool(name: str, /, **settings: object) -> Pool:
     """Return a pool, or raise InvalidSetting."""
     try:
         check_name("pool", name)
