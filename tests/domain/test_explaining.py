@@ -710,6 +710,12 @@ def test_a_lane_that_nobody_serves_says_what_to_start() -> None:
     found = explain(facts(nodes=[Said(frozenset({"others"}))]))
     assert found.text == 'no running node serves lane "orders": start penstock serve --lanes orders'
 
+    waits = 'every node of lane "orders" stands by: none has the lease to send'
+    assert explain(facts(nodes=[Said(standby="")])).text == f"{waits}; one will take it"
+    cut = explain(facts(nodes=[Said(standby=""), Said(standby="redis: gone")]))
+    assert (cut.gate, cut.text) == (Gate.LANE, f"{waits} (redis: gone); one will take it")
+    assert explain(facts(nodes=[Said(standby=""), Said()])).gate is Gate.DUE
+
     drained = [Said(drains=0, who="a (node 1)"), Said(frozenset({"others"}), drains=0, who="b (node 2)")]
     told = "(a (node 1) was told to drain): start penstock serve, or let it go on: penstock nodes resume"
     assert explain(facts(nodes=drained)).text == f'no running node serves lane "orders" {told}'

@@ -64,6 +64,12 @@ def test_a_node_that_drains_serves_nothing_and_says_what_it_has_left() -> None:
     assert gist('{"drains": 2}') != gist('{"drains": 0}')
 
 
+def test_a_node_on_standby_serves_nothing() -> None:
+    said = read('{"lanes": ["a"], "standby": "redis: gone"}')
+    assert (said.standby, said.serves("a"), said.names("a")) == ("redis: gone", False, True)
+    assert gist('{"standby": ""}') != gist("{}")
+
+
 def test_a_router_has_a_number_and_sends_nothing() -> None:
     assert not read('{"lanes": []}').sends
     assert not read('{"lanes": []}').serves("a")

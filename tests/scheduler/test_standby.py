@@ -156,3 +156,16 @@ async def test_only_the_node_that_holds_it_dispatches(engine: Engine, lease: Lea
     nodes = [engine.client.get(id_).live.node for id_ in (one, other)]
     assert nodes[0] != nodes[1]
     assert {engine.client.get(id_).state for id_ in (one, other)} == {JobState.SUCCEEDED}
+
+
+async def test_while_nobody_has_the_lease_jobs_say_so(
+    engine: Engine, own_server: Redis, events: list[Event]
+) -> None:
+    async with leases(own_server, events) as lease:
+        own_server.stop()
+        async with engine.node(standby=True, lease=lease("a")):
+            [one] = engine.enqueue({})
+            await engine.until(lambda: "stands by" in engine.client.explain(one).text)
+            await engine.until(lambda: "(redis: " in engine.client.explain(one).text)
+            own_server.start()
+            await engine.ended(one)

@@ -322,6 +322,11 @@ def _served(facts: Facts) -> Explanation | None:
     if facts.serving:
         return None
     drained = [said.who for said in facts.nodes if said.drains is not None and said.names(name) and said.who]
+    idle = [said.standby for said in facts.nodes if said.standby is not None and said.names(name)]
+    if idle and not drained:
+        trouble = why(None, next(filter(None, idle), None))
+        text = f'every node of lane "{name}" stands by: none has the lease to send{trouble}; one will take it'
+        return Explanation(facts.standing.job.state, Gate.LANE, text)
     others = any(said.sends for said in facts.nodes)
     lanes = f" --lanes {name}" if others and not drained else ""
     why_not = f" ({', '.join(drained)} was told to drain)" if drained else ""

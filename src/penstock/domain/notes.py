@@ -3,14 +3,15 @@
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "refused": {"orders": "there is no queue"},
      "limits": {"pool/web": "2026-01-01T00:00:00Z", "lane/orders": "slots"}, "queues": {"pool/web": 3},
      "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
-     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "sent": 1200, "failed": 3}
+     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "sent": 1200, "failed": 3}
 
 `sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
 when the next token of a limit is expected, null when that depends on others, `slots` when it is not tokens
 that are missing; `queues` how many jobs the node has that wait for it. `crowded` are the lanes of which it
 has as many jobs in hand as it takes. `calls` says since when a call for a job is under way, and `waits` since
 when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
-it still has; `sent` and `failed` count jobs since the node started. A node that does not say is taken to
+it still has; `standby` when it must not claim since it does not have the lease, and says why if it cannot
+even ask for that; `sent` and `failed` count jobs since the node started. A node that does not say is taken to
 serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only
 serves to explain. A router serves none: it has a number to lease limits under, and sends no lane's jobs.
 """
@@ -42,6 +43,7 @@ class Said:
     calls: Mapping[str, datetime | None] = field(default_factory=dict)
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
     drains: int | None = None
+    standby: str | None = None
     sent: int | None = None
     failed: int = 0
     who: str | None = None
@@ -53,10 +55,10 @@ class Said:
 
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""
-        return self.drains is None and self.names(lane)
+        return self.drains is None and self.standby is None and self.names(lane)
 
     def names(self, lane: str) -> bool:
-        """Say whether the lane is one of the node's own, be it that it drains."""
+        """Say whether the lane is one of the node's own, be it that it drains or stands by."""
         return ALL_LANES in self.lanes or lane in self.lanes
 
 
@@ -73,7 +75,7 @@ def gist(note: str | None) -> object:
     """Return what a note says apart from times: as long as that is the same it need not be told anew."""
     said = read(note)
     busy = said.limits.keys(), said.full, said.crowded, said.calls.keys(), said.waits.keys()
-    return said.lanes, said.sinks, said.refused, busy, said.drains
+    return said.lanes, said.sinks, said.refused, busy, said.drains, said.standby
 
 
 def read(note: str | None) -> Said:
@@ -97,6 +99,7 @@ def read(note: str | None) -> Said:
         calls=_times(said, "calls"),
         waits=_times(said, "waits"),
         drains=_count(said, "drains"),
+        standby=str(said["standby"]) if "standby" in said else None,
         sent=_count(said, "sent"),
         failed=_count(said, "failed") or 0,
     )

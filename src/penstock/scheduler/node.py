@@ -198,7 +198,11 @@ class Node:
         here = self.deck.time.now(now) if self.deck.time.known else self.ground.clock.now()
         reached = self.deck.limits.reached()
         limits = {name: _when(limit.next_token, now, here) for name, limit in reached.items()}
-        drains = {} if self.deck.board.drain is None else {"drains": len(self.deck.holdings.claims)}
+        idle: dict[str, object] = {}
+        if self.deck.board.drain is not None:
+            idle["drains"] = len(self.deck.holdings.claims)
+        if not self._leads():
+            idle["standby"] = self.standby.trouble if self.standby else ""
         return json.dumps(
             {
                 "lanes": list(self.options.lanes),
@@ -209,7 +213,7 @@ class Node:
                 "failed": self.deck.failed,
                 "queues": {name: limit.queue for name, limit in reached.items()},
                 "crowded": [name for name, cycle in self._cycles.items() if cycle.crowded],
-                **drains,
+                **idle,
                 **self.deck.air.told(now, here),
             }
         )
@@ -230,6 +234,9 @@ class Node:
         """Say whether this node claims: not while it drains or is blind; on standby if it has the lease."""
         if self.deck.board.drain is not None or self.deck.board.blind:
             return False
+        return self._leads()
+
+    def _leads(self) -> bool:
         return not self.options.standby or (self.standby or self.leader).leads()
 
     def _found(self, work: Mapping[str, Work]) -> None:

@@ -24,6 +24,7 @@ class Standby(Protocol):
     """Who says whether this node dispatches."""
 
     every: timedelta
+    trouble: str  # why nobody can say, "" = there is none
 
     async def tick(self) -> bool:
         """Prolong the lease, or try to get it."""
@@ -60,6 +61,7 @@ class RedisLease:
         self._until = 0.0
         self._failures, self._failing_since = 0, 0.0
         self.every = every
+        self.trouble = ""
 
     async def tick(self) -> bool:
         """Prolong the lease, or try to get it."""
@@ -70,11 +72,12 @@ class RedisLease:
         except (self._error, OSError) as error:
             self._failing_since = self._failing_since if self._failures else started
             self._failures += 1
-            self._emit(StoreFailed(part="standby", error=f"redis: {error}", failures=self._failures))
+            self.trouble = f"redis: {error}"
+            self._emit(StoreFailed(part="standby", error=self.trouble, failures=self._failures))
             return False
         if self._failures:
             self._emit(StoreBack(part="standby", after=self._clock.monotonic() - self._failing_since))
-        self._failures = 0
+        self._failures, self.trouble = 0, ""
         self._until = trusted_until(started, self._ttl) if ours else 0.0
         return False
 
