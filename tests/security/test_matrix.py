@@ -205,10 +205,11 @@ def test_what_jobs_carry_is_shown_to_nobody_without_the_scope(
 ) -> None:
     shown: dict[str, str] = {}
     ids = _ids(seeded, "acme")
-    extra = ["payloads=true", "q=state:dead", "filter=lane:seeded&payloads=true"]
+    begun = locked.node.client.start("hold", f"lane:nobody payload.card:{SECRET}", reason="look")
+    extra = ["payloads=true", "by=all", "q=state:dead", "filter=lane:seeded&payloads=true"]
     for caller in ("viewer", "operate"):
         for route in looks(routes):
-            urls = [*map(route.url, ids), *(f"{route.url('seeded')}?{q}" for q in extra)]
+            urls = [*map(route.url, [*ids, begun.id]), *(f"{route.url('seeded')}?{q}" for q in extra)]
             for url in dict.fromkeys(urls):
                 status, _, text = ask(locked, route, key("read", caller), url)
                 if SECRET in text or status >= 500:
