@@ -122,7 +122,20 @@ def test_a_sheet_has_the_focus_until_it_is_closed(
 
 
 def _in_sheet(page: Page) -> bool:
-    return bool(page.evaluate("() => document.activeElement.closest('.sheet:popover-open') !== null"))
+    return bool(page.evaluate("() => document.activeElement.closest('[popover]:popover-open') !== null"))
+
+
+def test_the_menu_of_a_phone_has_the_focus_until_it_is_closed(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url, width=390) as page:
+        opened(page, seeded, "/lanes")
+        button = page.get_by_role("button", name="Menu")
+        button.focus()
+        page.keyboard.press("Enter")
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            assert _in_sheet(page)
+        page.keyboard.press("Escape")
+        expect(button).to_be_focused()
 
 
 def test_all_rows_of_a_page_are_selected_on_a_phone_and_counted_before_anything_happens(
