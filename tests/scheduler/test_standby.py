@@ -169,3 +169,25 @@ async def test_while_nobody_has_the_lease_jobs_say_so(
             await engine.until(lambda: "(redis: " in engine.client.explain(one).text)
             own_server.start()
             await engine.ended(one)
+
+
+@pytest.mark.parametrize("in_redis", [True, False], ids=["redis", "database"])
+async def test_the_node_that_dispatches_hands_over_when_it_drains(
+    engine: Engine, lease: Lease, *, in_redis: bool
+) -> None:
+    first, second = (lease("a"), lease("b")) if in_redis else (None, None)
+    every = timedelta(milliseconds=100)
+    async with (
+        engine.node(standby=True, lease=first, leader_every=every) as one,
+        engine.node(standby=True, lease=second, leader_every=every) as other,
+    ):
+        [before] = engine.enqueue({})
+        await engine.ended(before)
+        drains, stays = (one, other) if engine.client.get(before).live.node == one.deck.node else (other, one)
+        await engine.until(lambda: drains.deck.board.nodes == 2)
+        engine.store.drain_node(drains.deck.node, draining=True, actor="ann", reason="a new version")
+        await engine.until(lambda: drains.deck.board.drain is not None)
+        [after] = engine.enqueue({})
+        await engine.ended(after)
+
+    assert engine.client.get(after).live.node == stays.deck.node

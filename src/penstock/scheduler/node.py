@@ -156,14 +156,14 @@ class Node:
             "breakers": (self.deck.breakers.tell, TELL_EVERY),
             "note": (self._tell, NOTE_EVERY),
             "ticks": (self.deck.write_ticks, TICKS_EVERY),
-            "leader": (self.leader.tick, options.leader_every),
+            "leader": (self._lead, options.leader_every),
             "recovery": (self._recover, options.recover_every),
             "expiry": (self._expire, options.expire_every),
             "housekeeping": (self._housekeep, options.housekeep_every),
             "operations": (self._operate, options.operate_every),
         }
         if self.standby is not None:
-            services["standby"] = (self.standby.tick, self.standby.every)
+            services["standby"] = (self._stand_by, self.standby.every)
         for name, (tick, every) in services.items():
             tasks.create_task(run_service(name, tick, every=every, ground=ground, stop=over))
         tasks.create_task(self.deck.limits.run(over))
@@ -235,6 +235,25 @@ class Node:
         if self.deck.board.drain is not None or self.deck.board.blind:
             return False
         return self._leads()
+
+    async def _lead(self) -> bool:
+        """Lead, or try to; where the leader alone dispatches, one that drains lets another."""
+        if self.options.standby and self.standby is None and self._gives_way():
+            await self.leader.resign()
+            return False
+        return await self.leader.tick()
+
+    async def _stand_by(self) -> bool:
+        """Hold the lease, or try to; one that drains lets another have it."""
+        if self.standby is None:
+            return False
+        if self._gives_way():
+            await self.standby.resign()
+            return False
+        return await self.standby.tick()
+
+    def _gives_way(self) -> bool:
+        return self.deck.board.drain is not None and self.deck.board.nodes > 1
 
     def _leads(self) -> bool:
         return not self.options.standby or (self.standby or self.leader).leads()
