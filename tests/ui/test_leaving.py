@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from penstock import Client
 from penstock.domain.access import hashed
 from penstock.domain.lanes import lane
+from penstock.ports.store import Ask
 from penstock.stores.connect import connect
 from tests.api.node import served
 from tests.security.conftest import PASSWORD, make_user
@@ -54,3 +55,25 @@ def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: S
         expect(page.locator("h1")).to_have_text("There is no such page")
         expect(page.locator("main")).to_contain_text("brief")
         expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+
+def test_what_ended_well_is_not_struck_out_when_newer_ones_come(browser: Browser, seeded: Seeded) -> None:
+    store = seeded.client.store
+    store.put_lane(lane("brisk"), actor="test")
+
+    def end(many: int) -> None:
+        made = [seeded.client.enqueue("brisk", {"n": n}).id for n in range(many)]
+        store.claim(Ask(lane="brisk", node=1, limit=many))
+        for job in made:
+            seeded.client.report(job, 1, "succeeded")
+
+    end(3)
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/history?lane=brisk")
+        rows = page.locator("tbody tr")
+        expect(rows).to_have_count(3)
+        end(50)
+
+        expect(page.locator("#fresh")).to_contain_text("50+ new")
+        expect(page.locator("tbody tr.old")).to_have_count(0)
+        expect(rows).to_have_count(3)

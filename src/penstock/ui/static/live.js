@@ -78,8 +78,10 @@ function mergeRows(html, list, refreshed) {
   let known = 0;
   for (const row of list.querySelectorAll("tr[id]")) {
     const next = incoming.get(row.id);
-    row.classList.toggle("old", !next); // it left the list, and nobody tells what became of it
-    /** @type {HTMLElement} */ (row).title = next ? "" : OLD;
+    // It left the list, and nobody tells what became of it; of what ended well nothing can become any more.
+    const old = !next && row.querySelector(".state.succeeded, .state.skipped") === null;
+    row.classList.toggle("old", old);
+    /** @type {HTMLElement} */ (row).title = old ? OLD : "";
     if (!next) continue;
     known += 1;
     for (let index = 0; index < row.children.length; index += 1) {
