@@ -609,6 +609,16 @@ def test_after_a_pause_jobs_go_in_their_turn() -> None:
         assert explain(facts(lane=paused(LANE, until=LATER), standing=behind)).eta is None
 
 
+def test_of_many_that_are_due_at_one_moment_each_has_its_turn() -> None:
+    def eta(turn: int | None, **settings: object) -> datetime | None:
+        lane = lane_of("orders", **settings)
+        return explain(facts(job(due_at=LATER), lane=lane, pool=None, standing={"turn": turn})).eta
+
+    assert eta(120, rate="60/m") == LATER + timedelta(minutes=2)
+    assert eta(None, rate="60/m") is None  # more than anybody counts, or they share
+    assert eta(3) == LATER
+
+
 def test_a_job_that_comes_too_late_has_no_estimate() -> None:
     strict = lane_of("orders", misfire="skip_after(1h)")
     halted = paused(strict, until=NOW + SECOND)

@@ -245,7 +245,7 @@ def _due(facts: Facts) -> Explanation | None:
         text = f"waits for its next attempt at {stamp(due)}{_tried(facts)}"
     else:
         text = f"is due at {stamp(due)}"
-    return Explanation(job.state, gate, text, until=due, eta=due)
+    return _opening(facts, Explanation(job.state, gate, text), due)
 
 
 def _breaker(facts: Facts) -> Explanation | None:

@@ -31,8 +31,9 @@ class Standing(NamedTuple):
 
     `ahead` is the job its group waits for (in flight, held, dead, or simply first), None when it is its turn;
     `before` is how many stand ahead of it in the group, capped at 1,000. `turn` is how many of its lane go
-    before a job that is due and keeps no order; None = nobody can say: there are tenants who share, ordered
-    jobs, or more than 1,000. `around` are the job and those next to it in its group that hold a place there
+    before a job that keeps no order (if it is not due yet, of those of its own moment); None = nobody can
+    say: there are tenants who share, ordered jobs, or more than 1,000.
+    `around` are the job and those next to it in its group that hold a place there
     or are dead, by sequence: at most three before it, and three behind it. `group_pause` is the audit row of
     a group that is paused, `group_until` when that ends by itself.
     `last` is the last audit row about the job: who moved it off its normal path, or

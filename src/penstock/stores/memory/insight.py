@@ -149,9 +149,10 @@ def _turn(tables: Tables, job: Job, now: datetime) -> int | None:
     rows = [r for r in tables.live.values() if r.lane == row.lane and r.state != JobState.CLAIMED]
     loose = [r for r in rows if not r.mode and r.state == JobState.PENDING]
     shared = any(r.holds for r in rows) or any(r.tenant is not None for r in loose)
-    if row not in loose or row.due_at > now or shared:
+    if row not in loose or shared:
         return None
-    turn = sum((r.due_at, r.arrival) < (row.due_at, row.arrival) for r in loose)
+    herd = [r for r in loose if r.due_at == row.due_at or row.due_at <= now]
+    turn = sum((r.due_at, r.arrival) < (row.due_at, row.arrival) for r in herd)
     return None if turn > MOST else turn
 
 

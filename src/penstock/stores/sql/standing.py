@@ -4,7 +4,7 @@ However much is asked, it is a few statements: the job, the facts, its group's c
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from penstock.domain.groups import MOST, Group
@@ -25,11 +25,14 @@ _BEFORE: Final = """
     SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_group
       WHERE lane = :lane AND grp = :grp AND holds AND (ord, arrival) < (:ord, :arrival)
       ORDER BY lane, grp, ord, arrival LIMIT :before) q"""
-# Those of its lane that are due before it: its place, where nobody has a tenant or an order to keep.
+# Those of its lane that are due before it: its place, where nobody has a tenant or an order to keep. Before a
+# job that is not due yet come those of its own moment: what is due sooner will have gone by then.
 _TURN: Final = """
     SELECT count(*) FROM (SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_due
       WHERE lane = :lane AND mode = 0 AND state = 1 AND tenant IS NULL
-        AND (due_at, arrival) < (:due, :arrival) ORDER BY lane, due_at, arrival LIMIT :turn) q"""
+        AND due_at >= :herd AND (due_at, arrival) < (:due, :arrival)
+      ORDER BY lane, due_at, arrival LIMIT :turn) q"""
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TENANTS: Final = """
     SELECT 1 FROM penstock.jobs INDEXED BY penstock.jobs_tenant
      WHERE lane = :lane AND mode = 0 AND state = 1 AND tenant IS NOT NULL
@@ -128,7 +131,7 @@ def _facts(tx: Tx, job: Job) -> list[Row]:
     """Return what is known of a job; what is not about its group is the same in every row."""
     row = job.live
     waits = job.state in LIVE_STATES - IN_FLIGHT and row.grp is not None and row.holds
-    due = job.state is JobState.PENDING and row.due_at <= tx.now and not row.mode and row.tenant is None
+    loose = job.state is JobState.PENDING and not row.mode and row.tenant is None
     return tx.fetch(
         FACTS,
         arrival=row.arrival,
@@ -140,8 +143,9 @@ def _facts(tx: Tx, job: Job) -> list[Row]:
         ord=row.ord,
         seq=sequence_of(row.ord),
         due=row.due_at,
+        herd=row.due_at if row.due_at > tx.now else LONG_AGO,
         before=MOST if waits else 0,
-        turn=MOST + 1 if due else 0,
+        turn=MOST + 1 if loose else 0,
         around=AROUND,
     )
 
@@ -161,9 +165,9 @@ def _asked(tx: Tx, found: Standing, facts: Row) -> Standing:
 def _in_turn(found: Standing, turn: int | None) -> Standing:
     """Add how many of its lane go before a job that is due and keeps no order."""
     row = found.job.live
-    due = found.job.state is JobState.PENDING and row.due_at <= found.now and not row.mode
+    loose = found.job.state is JobState.PENDING and not row.mode
     shares = row.tenant is not None or turn is None or turn > MOST
-    return found if shares or not due else found._replace(turn=turn)
+    return found if shares or not loose else found._replace(turn=turn)
 
 
 def _in_group(tx: Tx, hot: HotPath, found: Standing, facts: list[Row]) -> Standing:
