@@ -19,6 +19,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from penstock import Client
 from penstock.granting import grant_key, grant_login
 from penstock.stores.connect import connect
 
@@ -35,6 +36,8 @@ SCREENS = {
     "groups": "/groups",
     "dead": "/dead",
     "bulk": "/bulk?verb=retry&q=lane:mail+state:dead",
+    "operations": "/operations",
+    "operation": "/operations",
     "pools": "/pools",
     "nodes": "/nodes",
     "history": "/history",
@@ -61,7 +64,7 @@ def demonstration(warm_up: float) -> Iterator[str]:
 
 
 def furnish(url: str) -> None:
-    """Put in what the demonstration does without: keys, users, a target that somebody paused."""
+    """Put in what the demonstration does without: keys, users, a paused target, a bulk operation at work."""
     with closing(connect(url)) as store:
         by: dict[str, Any] = {"actor": "ann", "entropy": os.urandom, "tenant": None}
         grant_key(store, "checkout", ["enqueue"], lasts=timedelta(days=90), **by)
@@ -71,12 +74,14 @@ def furnish(url: str) -> None:
         until = store.now() + timedelta(hours=2)
         why = {"actor": "ann", "reason": "they move house"}
         store.pause_target("https://api.example.org", paused=True, until=until, **why)
+        ann = Client(store, actor="ann")
+        ann.start("retry", "lane:mail state:dead error:full", reason="they have room again", rate=1)
 
 
 def pictured(page: Page, name: str, path: str, target: Path) -> None:
-    """Open a screen and take its picture; the job is the first one of a list."""
+    """Open a screen and take its picture; the job, and the operation, is the first one of a list."""
     page.goto(path)
-    if name == "job":
+    if name in ("job", "operation"):
         page.locator("tbody tr a").first.click()
     page.wait_for_selector('#live[data-state="live"]')
     page.wait_for_timeout(700)

@@ -37,3 +37,12 @@ def test_a_target_is_named() -> None:
     paused = AuditEntry(1, SystemClock().now(), None, None, "ann", "target.pause", None, said, "they move")
 
     assert [entry["named"] for entry in shown([paused])] == ["https://api.example.org"]
+
+
+def test_an_operation_is_named_and_not_among_its_own_changes() -> None:
+    said = '{"operation": "01K", "verb": "retry", "filter": "lane:pay"}'
+    begun = AuditEntry(1, SystemClock().now(), None, None, "ann", "operation.start", None, said, "fixed")
+    [row] = shown([begun])
+
+    assert row["operation"] == "01K"
+    assert [change.name for change in row["changes"]] == ["verb", "filter"]

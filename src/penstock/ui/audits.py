@@ -15,7 +15,17 @@ LONGEST: Final = 120
 LISTED: Final = re.compile(r"[a-z]+(,[a-z]+)+")
 HASH: Final = "sha256:"
 DULL: Final = frozenset(
-    {"version", "id", "name", "created_at", "updated_at", "changed_at", "pause_reason", "paused_by"}
+    {
+        "version",
+        "id",
+        "name",
+        "operation",
+        "created_at",
+        "updated_at",
+        "changed_at",
+        "pause_reason",
+        "paused_by",
+    }
 )
 DEFAULTS: Final = {
     f"{kind}.create": {name: setting.default for name, setting in settings.items()}
@@ -33,7 +43,15 @@ class Change(NamedTuple):
 
 def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
     """Return entries with their changes taken apart, and the name of what is neither a lane nor a job."""
-    return [{**entry._asdict(), "changes": changes(entry), "named": _named(entry)} for entry in entries]
+    return [
+        {
+            **entry._asdict(),
+            "changes": changes(entry),
+            "named": _named(entry),
+            "operation": _fields(entry.after).get("operation"),
+        }
+        for entry in entries
+    ]
 
 
 def _named(entry: AuditEntry) -> str | None:
