@@ -70,8 +70,8 @@ async def sleepers(tmp_path: Path, store_url: str, seed: int = 2) -> None:
             leader = await eventually("a leader", lambda: next(filter(Node.leads, it.cluster.alive()), None))
             awake += [node for node in it.cluster.alive() if node is not leader]
             asleep = [leader, awake.pop()]
-            numbers = {node.number for node in asleep}
             await eventually("work for all", lambda: all(node.metric("claimed_total") for node in asleep))
+            numbers = {node.number for node in asleep}
             for node in asleep:
                 await asyncio.to_thread(freeze, node, store_url)
             assert held_by(it, numbers)
