@@ -75,7 +75,7 @@ def furnish(url: str) -> None:
         why = {"actor": "ann", "reason": "they move house"}
         store.pause_target("https://api.example.org", paused=True, until=until, **why)
         ann = Client(store, actor="ann")
-        ann.start("retry", "lane:mail state:dead error:full", reason="they have room again", rate=1)
+        ann.start("retry", "lane:mail state:dead", reason="the mailboxes are back", rate=1)
 
 
 def pictured(page: Page, name: str, path: str, target: Path) -> None:
