@@ -19,9 +19,9 @@ from tests.scheduler.engine import Engine
 
 
 @pytest.fixture
-def url(tmp_path: object) -> str:
+def url(migrated_sqlite: str) -> str:
     """Return one kind of store: these are not about its dialect."""
-    return f"sqlite:///{tmp_path}/penstock.db"
+    return migrated_sqlite
 
 
 @pytest.fixture

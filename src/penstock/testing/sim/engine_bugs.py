@@ -170,7 +170,7 @@ LIMITS: Final = (
         "an open breaker is never tried again",
         "breakers",
         RARE,
-        Edit(_BREAKERS, "self._trials.discard(target)", "pass"),
+        Edit(_BREAKERS, "self.not_tried(target)", "pass"),
     ),
     _bug(
         "an open breaker lets everything through",
@@ -277,7 +277,8 @@ MADE: Final = (
         "a trial that was not made blocks its target",
         "breakers",
         RARE,
-        Edit(_BREAKERS, 'self._trials.discard(target or "")', "pass"),
+        Edit(_BREAKERS, "self.not_tried(target)", "self._trials.pop(target, None)"),
+        Edit(_BREAKERS, 'self._trials.pop(target or "", None)', "pass"),
     ),
     _bug(
         "a look-ahead job whose node died is due at once",
