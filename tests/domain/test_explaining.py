@@ -74,6 +74,17 @@ def test_a_job_that_nothing_holds_goes_with_the_next_pass() -> None:
     )
 
 
+@pytest.mark.parametrize(("turn", "waited", "eta"), [(0, 60, NOW), (None, 5, NOW), (None, 6, None)])
+def test_no_estimate_is_given_to_a_job_that_waits_while_others_go(
+    turn: int | None, waited: int, eta: datetime | None
+) -> None:
+    due = NOW - timedelta(seconds=waited)
+    found = explain(facts(job(mode=Mode.IMMEDIATE, due_at=due), standing={"turn": turn}))
+
+    assert (found.gate, found.since, found.eta) == (Gate.DUE, due, eta)
+    assert ("others of its lane go before it" in found.text) == (eta is None)
+
+
 # -- where it is
 @pytest.mark.parametrize(
     ("what", "last", "text", "by"),

@@ -6,7 +6,7 @@ goes, where there is one that can be kept (domain/estimates.py).
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final
 
@@ -21,6 +21,7 @@ from penstock.domain.targets import groups_limit
 
 S = JobState
 SETTLES: Final = frozenset({Verb.SETTLE_SUCCEEDED.value, Verb.SETTLE_DEAD.value})
+A_WHILE: Final = timedelta(seconds=5)
 AS_LIMITS_ALLOW: Final = ", or as soon as the limits of its pool let it"
 
 
@@ -340,6 +341,10 @@ def _free(facts: Facts) -> Explanation:
     if since is not None and facts.lane is not None:
         text = f"comes later than misfire = {facts.lane['misfire']} allows: it expires with the next pass"
         return Explanation(job.state, Gate.DUE, text, since=since)
+    if not job.live.mode and facts.standing.turn is None and facts.now - job.live.due_at > A_WHILE:
+        # No pass takes that long: others go before it, and how many nobody can say.
+        text = "nothing holds it but its turn: others of its lane go before it"
+        return Explanation(job.state, Gate.DUE, text, since=job.live.due_at)
     text = "nothing holds it: it goes with the next pass"
     return Explanation(job.state, Gate.DUE, text, since=job.live.due_at, eta=facts.now)
 
