@@ -8,6 +8,7 @@ from datetime import timedelta
 from penstock.domain.envelopes import Envelope
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
+from penstock.ports.events import Claimed, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
@@ -92,6 +93,18 @@ async def test_a_node_that_stops_brings_back_the_token_it_holds(engine: Engine) 
 
     [grant] = engine.store.permit(99, [Need(limit, tokens=1)], ttl=timedelta(seconds=1))
     assert grant.tokens or grant.ready_in  # None: somebody holds it
+
+
+async def test_a_node_that_stops_does_not_wait_for_the_tokens_of_what_is_due(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="30/m", burst=1), actor="test")
+    engine.lane(pool="web")
+    engine.enqueue({}, {})
+    async with engine.node():
+        await engine.until(lambda: sum(event.jobs for event in engine.seen(Claimed)) == 2)
+        await engine.until(lambda: len(engine.sent) == 1)
+
+    assert [event.why for event in engine.seen(ReturnedJobs)] == ["the node stops"]
+    assert len(engine.sent) == 1
 
 
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:

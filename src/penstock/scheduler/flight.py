@@ -137,18 +137,15 @@ class Flight:
             if self._deck.hurry.is_set():
                 self._return_all("the node stops")
                 break
-            if self._deck.stop.is_set() or self._deck.board.drain is not None:
+            leaving = self._deck.stop.is_set() or self._deck.board.drain is not None
+            if leaving:
                 self._return_ahead("the node stops")
             now = self._deck.ground.monotonic()
             if self._stopped(now):
                 self._return_all("the lane was stopped")
                 break
             self._take_due(now)
-            go: list[Claimed] = []
-            if self._ready and not self._limits.keep(self._plan, self._ready, now):
-                go, self._ready = self._limits.admit(self._plan, self._ready)
-                self._return_hopeless(now)
-            if go:
+            if go := self._admit(now, leaving=leaving):
                 await self._launch(go, tasks)
             elif self._waiting or self._ready or self._behind:
                 await wait_for(self._news, self._pause(now))
@@ -176,11 +173,17 @@ class Flight:
             self._ready.append(claimed)
             self._ready_since[claimed.job.arrival] = now
 
+    def _admit(self, now: float, *, leaving: bool) -> list[Claimed]:
+        """Return those whose limits let them go; some of the others go back, all when the node leaves."""
+        if not self._ready or (not leaving and self._limits.keep(self._plan, self._ready, now)):
+            return []
+        go, self._ready = self._limits.admit(self._plan, self._ready)
+        self._return_ready("the node stops") if leaving else self._return_hopeless(now)
+        return go
+
     def _pause(self, now: float) -> float:
-        pause = 1.0
-        if self._waiting:
-            pause = min(pause, max(self._waiting[0][0], self._next_slot) - now)
-        return max(0.0, pause)
+        soonest = max(self._waiting[0][0], self._next_slot) - now if self._waiting else 1.0
+        return min(1.0, max(0.0, soonest))
 
     # -- before the call
     async def _launch(self, go: list[Claimed], tasks: asyncio.TaskGroup) -> None:
@@ -251,13 +254,11 @@ class Flight:
         outcomes: dict[int, Outcome] = {}
         sendable, refused, early = [], [], []
         for claimed in go:
-            outcome = instead(self._plan, claimed, confirmed)
+            outcome, target = instead(self._plan, claimed, confirmed), self._plan.aim(claimed)
             if outcome is None and claimed.job.due_at > confirmed.now:  # the store's clock was set back
                 early.append(claimed)
                 continue
-            if outcome is None:
-                target = self._plan.aim(claimed)
-                outcome = kept_back(self._deck, self._plan, claimed, confirmed, target=target)
+            outcome = outcome or kept_back(self._deck, self._plan, claimed, confirmed, target=target)
             if outcome is None:
                 sendable.append(claimed)
             else:
@@ -321,7 +322,9 @@ class Flight:
         self._limits.release(done)
         self._decide(outcomes)
         for claimed in batch:
-            self._next_of_group(claimed, went=_taken(outcomes[claimed.job.arrival]))
+            self._next_of_group(
+                claimed, went=isinstance(outcomes[claimed.job.arrival], Dispatched | Succeeded)
+            )
 
     def _next_of_group(self, claimed: Claimed, *, went: bool) -> None:
         """Let the next job of a run go, or none of the rest."""
@@ -360,11 +363,14 @@ class Flight:
         self._waiting.clear()
         self._give_back(rest, why)
 
+    def _return_ready(self, why: str) -> None:
+        ready, self._ready = self._ready, []
+        self._give_back(ready, why)
+
     def _return_all(self, why: str) -> None:
         """Give back everything that is not being sent."""
         self._return_ahead(why)
-        ready, self._ready = self._ready, []
-        self._give_back(ready, why)
+        self._return_ready(why)
         behind, self._behind = self._behind, {}
         for rest in behind.values():
             self._give_back(rest, why)
@@ -388,13 +394,7 @@ class Flight:
         self._settling.decide(outcomes)
 
     def _written(self, settled: Settled) -> None:
-        gone = [
-            self._out.pop(arrival) for arrival in settled.applied | settled.refused if arrival in self._out
-        ]
-        self._limits.hand_over(gone)
+        gone = self._out.keys() & (settled.applied | settled.refused)
+        self._limits.hand_over([self._out.pop(arrival) for arrival in gone])
         if self._claim.groups:
             self._deck.poke(self._plan.name)
-
-
-def _taken(outcome: Outcome) -> bool:
-    return isinstance(outcome, Dispatched | Succeeded)

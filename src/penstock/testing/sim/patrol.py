@@ -108,19 +108,26 @@ class Patrol:
                     raise Late(f"free for longer than {patience:.1f} s: lease, 2 polls, its limits", job=spot)
 
     def _queue(self, job: Live, lane: Lane) -> float:
-        """Return how long a job may have to wait for its limits, by who shares them and at what weight."""
+        """Return how long a job may have to wait for its limits, by who shares them and at what weight.
+
+        A token may have to be fetched for each call: where the store is slow, that takes longer than minting.
+        """
         longest = 0.0
         for limit, sharers, weight in self._limits(job, lane):
             allowed = self.settings.allowed(limit, since=self.quiet_since, until=self.world.loop.time())
             if allowed.rate is not None:
-                longest += sharers / (per_second(allowed.rate) * weight)
+                longest += sharers * (1 / (per_second(allowed.rate) * weight) + self.conduct.leg)
             if allowed.slots is not None:
                 longest += sharers / allowed.slots * self._occupies(lane)
         return longest
 
     def _limits(self, job: Live, lane: Lane) -> Iterator[tuple[str, int, float]]:
-        """Yield each limit of a job, how many live jobs count against it, and the lane's share of it."""
-        live = [spot.job for spot in self.model.spots.values() if spot.finished_at is None]
+        """Yield each limit of a job, how many jobs count against it, and the lane's share of it.
+
+        Those that went while this one waited count too: they were before it.
+        """
+        since, spots = self._free_since(job), self.model.spots.items()
+        live = [s.job for at, s in spots if s.finished_at is None or self.model.changed_at[at] >= since]
         yield f"lane/{lane.name}", sum(other.lane == job.lane for other in live), 1.0
         pool = self.settings.pools.get(lane["pool"] or "")
         if pool is None:
