@@ -245,11 +245,11 @@ def test_nodes_and_targets_and_the_audit(every: Http) -> None:
 
 def test_dead_letters_are_grouped_by_their_cause(every: Http) -> None:
     for n in range(3):
-        die(every, f"HTTP 50{n} from http://a/{n}")
+        die(every, f"HTTP 503 from http://a/{n}")
     die(every, "no route")
     answer = every.get("/api/dead").json()
     assert [(cause["error"], cause["jobs"]) for cause in answer["causes"]] == [
-        ("HTTP N from <url>", 3),
+        ("HTTP 503 from <url>", 3),
         ("no route", 1),
     ]
     mark = answer["causes"][0]["fingerprint"]

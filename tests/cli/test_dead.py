@@ -10,7 +10,7 @@ from penstock.domain.outcomes import Dead
 from penstock.ports.store import Ask
 from tests.cli.conftest import Run, RunJson
 
-ERRORS = ["HTTP 503 from http://a/1", "HTTP 500 from http://a/2", "no such order 17", "no such order 18"]
+ERRORS = ["HTTP 503 from http://a/1", "HTTP 503 from http://a/2", "no such order 17", "no such order 18"]
 WHY = ("--reason", "fixed")
 
 
@@ -35,7 +35,7 @@ def test_a_list_has_one_line_per_cause(ready: Run, read: RunJson, buried: list[s
     found = causes(read)
 
     assert {error: cause["jobs"] for error, cause in found.items()} == {
-        "HTTP N from <url>": 2,
+        "HTTP 503 from <url>": 2,
         "no such order N": 2,
     }
     assert found["no such order N"]["sample"] == buried[3]
@@ -63,7 +63,7 @@ def test_a_cause_is_sent_again_and_the_others_stay(ready: Run, read: RunJson, bu
         (buried[2], "pending"),
         (buried[3], "pending"),
     ]
-    assert list(causes(read)) == ["HTTP N from <url>"]
+    assert list(causes(read)) == ["HTTP 503 from <url>"]
     assert "no dead letter has the cause" in ready("dead", "retry", cause, *WHY, "--yes", code=3).stderr
 
 

@@ -30,7 +30,7 @@ SCREENS = {
     "/jobs/{edited}": ("{edited}", "version 1"),
     "/jobs/{dead}/edit": ("Edit and retry", "ann@example"),
     "/groups": ("Groups", "blocked"),
-    "/dead": ("Dead letters", "HTTP N: sku is recalled"),
+    "/dead": ("Dead letters", "HTTP 422: sku is recalled"),
     "/pools": ("Pools and targets", "https://mail.example"),
     "/bulk?verb=retry&q=lane:mail": ("Replay all that match", "12"),
     "/operations": ("Bulk operations", "No bulk operation yet"),

@@ -1,7 +1,8 @@
 """Errors that are the same but for their particulars: one fingerprint for all of them.
 
 Ten thousand dead letters have a handful of causes. What differs from job to job (numbers, ids, addresses,
-what stands in quotes) is taken out of the first line of an error; what is left tells the cause.
+what stands in quotes) is taken out of the first line of an error; what is left tells the cause. A status is
+one: what a server refuses for good and what it was too busy for are not the same.
 """
 
 import re
@@ -11,7 +12,8 @@ from typing import Final
 LONGEST: Final = 200
 _PARTICULARS: Final = re.compile(
     r"""
-    (?P<quoted>"[^"]*"|'[^']*'|`[^`]*`)
+    (?P<status>\b(?:HTTP|status|code)\ \d{3}\b)
+  | (?P<quoted>"[^"]*"|'[^']*'|`[^`]*`)
   | (?P<url>\b[a-z][a-z0-9+.-]*://\S+)
   | (?P<hex>\b0x[0-9a-f]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-z]*[0-9])[0-9a-z]{16,}\b)
   | (?P<number>\d+(?:[.,:]\d+)*)
@@ -23,10 +25,10 @@ _SIGNS: Final = {"quoted": "“…”", "url": "<url>", "hex": "<id>", "number":
 
 
 def pattern_of(error: str | None) -> str:
-    """Return an error without its particulars: `HTTP 503 from http://a/1` is `HTTP N from <url>`."""
+    """Return an error without its particulars: `HTTP 503 from http://a/1` is `HTTP 503 from <url>`."""
     lines = [line for line in (error or "").splitlines() if line.strip()]
     first = _SPACE.sub(" ", lines[0][: 2 * LONGEST]).strip() if lines else ""
-    return _PARTICULARS.sub(lambda found: _SIGNS[found.lastgroup or "number"], first)[:LONGEST]
+    return _PARTICULARS.sub(lambda found: _SIGNS.get(found.lastgroup or "", found[0]), first)[:LONGEST]
 
 
 def fingerprint_of(reason: str | None, error: str | None) -> str:
