@@ -4,8 +4,8 @@
       ▲          │  limits, board, breakers              leader ──▶ recovery, expiry, housekeeping
       └── wake-ups                                       (only while its term is trusted)
 
-Stopping has two phases. `stop` asks: nothing more is claimed, what is not due yet is given back, what is due
-is sent. After the grace period, or when asked again, `hurry` insists: what has not begun to be sent is given
+Stopping has two phases. `stop` asks: nothing more is claimed, what is not due yet or waits for its limits is
+given back, the rest is sent. After the grace period, or when asked again, `hurry` insists: what has not begun to be sent is given
 back, what is being sent is left as unknown, and the node ends.
 """
 
