@@ -5,8 +5,8 @@
       └── wake-ups                                       (only while its term is trusted)
 
 Stopping has two phases. `stop` asks: nothing more is claimed, what is not due yet or waits for its limits is
-given back, the rest is sent. After the grace period, or when asked again, `hurry` insists: what has not begun to be sent is given
-back, what is being sent is left as unknown, and the node ends.
+given back, the rest is sent. After the grace period, or when asked again, `hurry` insists: what has not begun
+to be sent is given back, what is being sent is left as unknown, and the node ends.
 """
 
 import asyncio
