@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from penstock import Client
-from penstock.api.callers import IDLE, LONGEST
+from penstock.api.callers import IDLE, LONGEST, cookie_of
 from penstock.api.login import PER_NAME
 from penstock.domain.access import hashed
 from penstock.domain.ulid import Ulids
@@ -47,6 +47,14 @@ def test_a_session_is_a_cookie_that_no_script_reads(locked: Http) -> None:
     assert {"HttpOnly", "SameSite=lax", "Path=/"} <= {part.strip() for part in cookie.split(";")}
     assert answer.headers["cache-control"] == "no-store"
     assert locked.get("/api/jobs", headers={"Cookie": cookie.partition(";")[0]}).status_code == 200
+
+
+@pytest.mark.parametrize("other", ['a={"b": 1}', "a", "a[b]=1", "expires=never", 'a="b', "a=\u00e9"])
+def test_cookies_of_others_on_this_host_hide_no_session(other: str) -> None:
+    assert cookie_of(f"{other}; penstock_session=s-1_") == "s-1_"
+    assert cookie_of(f"penstock_session=s-1_;{other}") == "s-1_"
+    assert cookie_of(f"penstock_session=old; {other}; __Host-penstock_session=new") == "new"
+    assert cookie_of(f"{other}; penstock_session=") is None
 
 
 def test_over_https_the_cookie_is_for_https_only(sqlite_url: str) -> None:

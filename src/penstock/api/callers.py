@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.api.failures import Failures
@@ -139,10 +138,11 @@ def _bearer(header: str) -> str | None:
 
 
 def cookie_of(header: str) -> str | None:
-    """Return the token of a session from the header Cookie."""
-    try:
-        cookies = SimpleCookie(header[:8192])
-    except CookieError:
-        return None
-    found = cookies.get(SECURE_COOKIE) or cookies.get(COOKIE)
-    return found.value if found is not None and found.value else None
+    """Return the token of a session from the header Cookie.
+
+    Read pair by pair: browsers send the cookies of everything that runs on this host, on whatever port, and the
+    standard library gives up at the first one that is not written as it should be.
+    """
+    pairs = (pair.partition("=") for pair in header.split(";"))
+    cookies = {name.strip(): value.strip() for name, _, value in pairs}
+    return cookies.get(SECURE_COOKIE) or cookies.get(COOKIE) or None
