@@ -69,26 +69,35 @@ def test_a_node_on_this_machine_is_found_if_it_serves_the_same_store(
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "words", "code"),
     [
-        ("http://127.0.0.1:1", "Connection refused): start one with penstock serve or penstock dev"),
-        ("ftp://127.0.0.1", "that is no address): write http://127.0.0.1:7070"),
-        ("nonsense", "that is no address): write http://127.0.0.1:7070"),
-        ("http://[", "no node answers"),
-        ("http://127.0.0.1:99999999", "no node answers"),
+        ("http://127.0.0.1:1", "Connection refused): start one with penstock serve or penstock dev", 4),
+        ("ftp://127.0.0.1", "write http://HOST:7070", 2),
+        ("nonsense", "write http://HOST:7070", 2),
+        ("http://[", "write http://HOST:7070", 2),
+        ("http://127.0.0.1:7070/api/", "write it without /api", 2),
+        ("http://127.0.0.1:99999999", "no node answers", 4),
     ],
 )
-def test_a_node_that_does_not_answer_is_unreachable(run: Run, url: str, words: str) -> None:
-    said = run("top", "--url", url, code=4).stderr
+def test_a_node_that_does_not_answer_is_unreachable(run: Run, url: str, words: str, code: int) -> None:
+    assert words in run("top", "--url", url, code=code).stderr
 
-    assert words in said
+
+def test_a_node_that_refuses_is_no_node_that_is_away(ready: Run) -> None:
+    with Client(STORE) as client, served(client, login=True) as locked:
+        assert "set PENSTOCK_API_KEY" in ready("top", "--url", locked.node.url, code=1).stderr
+        assert (
+            "commands take it from PENSTOCK_API_KEY"
+            in ready("jobs", "list", "--url", locked.node.url, code=1).stderr
+        )
 
 
 def test_what_answers_but_is_no_node_is_unreachable(http: Http) -> None:
     with pytest.raises(NodeUnreachable, match="it answered 404"):
         ask(http.node.url, "/nowhere")
-    with pytest.raises(NodeUnreachable, match="Expecting value"):
+    with pytest.raises(NodeUnreachable, match="what answers there is no Penstock node"):
         ask(http.node.url, "/")
+    assert ask(f"{http.node.url}/health/", "/live")  # an address below a path, as proxies have them
 
 
 def test_the_screen_shows_who_answers_the_lanes_and_the_trouble(http: Http) -> None:

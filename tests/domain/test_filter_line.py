@@ -94,6 +94,12 @@ def test_ids_and_states() -> None:
         ("state:dead state:held", "at character 12: no state is left; write state:dead,held"),
         ("dead", "'dead' is no term; did you mean state:dead"),
         ("timeout", "'timeout' is no term; write name:value, for example error:timeout"),
+        (
+            "lane:a OR lane:b",
+            "at character 8: 'OR' is no term; all terms must hold: write lane:a,b for either",
+        ),
+        ("(lane:a)", "there is no '(lane'; all terms must hold"),
+        ("-lane:a", "there is no '-lane'; all terms must hold: write lane:a,b for either, lane!=a for not"),
         (ID, f"did you mean id:{ID}"),
         ("lane:", "at character 6: there is no value after lane:"),
         ("lane:a,", "at character 8: there is no value after the comma"),
@@ -177,8 +183,9 @@ def test_members_of_payloads() -> None:
 
 def test_errors_that_differ_in_particulars_have_one_fingerprint() -> None:
     one = fingerprint_of("exhausted", "HTTP 503 from https://a.example/x?id=1: 'busy' after 1.5 s\ntrace")
-    two = fingerprint_of("exhausted", "HTTP 500 from https://b.example/y: 'gone' after 20 s")
+    two = fingerprint_of("exhausted", "HTTP 503 from https://b.example/y: 'gone' after 20 s")
     assert one == two
+    assert one != fingerprint_of("exhausted", "HTTP 500 from https://b.example/y: 'gone' after 20 s")
     assert one != fingerprint_of("permanent", "HTTP 503 from https://a.example/x: 'busy' after 1.5 s")
     assert pattern_of("job 01K9Z3Y8V6J3T5R2Q1P0N9M8K7 failed 3 times") == "job <id> failed N times"
     assert pattern_of(None) == pattern_of("  \n") == ""

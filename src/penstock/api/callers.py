@@ -140,7 +140,7 @@ def _bearer(header: str) -> str | None:
 def cookie_of(header: str) -> str | None:
     """Return the token of a session from the header Cookie.
 
-    Read pair by pair: browsers send the cookies of everything that runs on this host, on whatever port, and the
+    Read pair by pair: browsers send the cookies of all that runs on this host, on whatever port, and the
     standard library gives up at the first one that is not written as it should be.
     """
     pairs = (pair.partition("=") for pair in header.split(";"))

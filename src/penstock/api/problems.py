@@ -181,7 +181,8 @@ def unknown_caller(detail: str = "this node wants to know who is asking") -> Pro
         401,
         "unknown-caller",
         detail,
-        hint="send `Authorization: Bearer pk_…` with an API key (penstock access create NAME), or log in",
+        hint="send `Authorization: Bearer pk_…` with an API key (penstock access create NAME; commands take"
+        " it from PENSTOCK_API_KEY), or log in",
         headers={"WWW-Authenticate": 'Bearer realm="penstock"'},
     )
 

@@ -54,11 +54,14 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
         try:
-            connection.request("GET", path, headers={"Accept": "application/json", **_proof()})
+            below = parts.path.rstrip("/") + path  # a proxy may have the node under a path
+            connection.request("GET", below, headers={"Accept": "application/json", **_proof()})
             answer = connection.getresponse()
             found = json.loads(answer.read())
         finally:
             connection.close()
+    except json.JSONDecodeError as error:
+        raise NodeUnreachable(url, "what answers there is no Penstock node") from error
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error
     if answer.status == UNAVAILABLE and UNAVAILABLE not in statuses and isinstance(found, dict):

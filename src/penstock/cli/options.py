@@ -31,12 +31,21 @@ def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> 
             package_of(value)
     except InvalidSetting as error:
         raise click.BadParameter(error.problem, param=option) from error
+    except ValueError as error:  # brackets that do not close
+        raise click.BadParameter(f"is no address: {error}", param=option) from error
     return value
 
 
-def _api_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not is_api(value):
+def api_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return the address of a node as it was given, or refuse what is none."""
+    try:
+        fine = value is None or is_api(value)
+    except ValueError:  # brackets that do not close
+        fine = False
+    if not fine:
         raise click.BadParameter("write http://HOST:7070 or https://HOST", param=option)
+    if value is not None and value.rstrip("/").endswith("/api"):
+        raise click.BadParameter("write it without /api, which every command adds itself", param=option)
     return value
 
 
@@ -110,7 +119,7 @@ url_option: Final = click.option(
     metavar="URL",
     envvar="PENSTOCK_URL",
     show_envvar=True,
-    callback=_api_url,
+    callback=api_url,
     help="A node's API instead of a database: https://HOST:7070; PENSTOCK_API_KEY is the key for it.",
 )
 

@@ -9,10 +9,10 @@ from typing import Final
 import click
 
 from penstock.api.stats import store_figures
-from penstock.cli.ask import NodeUnreachable, ask
-from penstock.cli.errors import Unreachable, reported
+from penstock.cli.ask import NodeUnreachable, NotLetIn, ask
+from penstock.cli.errors import Refused, Unreachable, reported
 from penstock.cli.figures import HEAD, Figures, rows
-from penstock.cli.options import config_option, json_option, note, opened, store_option, store_url
+from penstock.cli.options import api_url, config_option, json_option, note, opened, store_option, store_url
 from penstock.cli.render import on_terminal, print_json, print_table
 from penstock.client import Client
 from penstock.config.keys import masked
@@ -29,6 +29,7 @@ EVERY_S: Final = 1.0
     "--url",
     "node",
     metavar="URL",
+    callback=api_url,
     envvar="PENSTOCK_URL",
     show_envvar=True,
     help="The node to ask. Default: the one on this machine, if any.",
@@ -66,6 +67,8 @@ def top(*, node: str | None, once: bool, as_json: bool, url: str | None, config:
 def _asked(node: str) -> Figures:
     try:
         return ask(node, "/api/stats")
+    except NotLetIn as error:
+        raise Refused(str(error)) from error
     except NodeUnreachable as error:
         raise Unreachable(str(error)) from error
 
@@ -127,7 +130,7 @@ def watch(look: Callable[[], Figures], figures: Figures) -> None:
             while not pause.wait(EVERY_S):
                 try:
                     figures, problem = look(), ""
-                except (Unreachable, StoreUnavailable) as error:
+                except (Refused, Unreachable, StoreUnavailable) as error:
                     problem = str(error)
                 shown.update(screen(figures, problem=problem), refresh=True)
     except KeyboardInterrupt:

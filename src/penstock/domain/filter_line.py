@@ -46,6 +46,8 @@ _ALIASES: Final = {
     "last_error": "error", "states": "state",
 }  # fmt: skip
 _INDEXED: Final = ("lane", "group", "tenant", "key")
+_OTHERS: Final = re.compile(r"(?:and|or|not|&&?|[|]{1,2})|[(!+-].*", re.IGNORECASE)  # of other languages
+_ALL_HOLD: Final = "all terms must hold: write lane:a,b for either, lane!=a for not, and no parentheses"
 _STATES: Final = {state.label: state for state in JobState}
 _US: Final = timedelta(microseconds=1)
 
@@ -163,6 +165,8 @@ def _values(text: str, at: int) -> tuple[list[str], bool, int]:
 
 
 def _meant(word: str) -> str:
+    if _OTHERS.fullmatch(word):
+        return _ALL_HOLD
     if word.lower() in _STATES:
         return f"did you mean state:{word.lower()}?"
     if _is_id(word):
@@ -200,6 +204,7 @@ def _take(reading: _Reading, term: Term) -> None:
     else:
         close = near(name, (*NAMES, *_ALIASES))
         hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(NAMES)}"
+        hint = _ALL_HOLD if _OTHERS.fullmatch(name) else hint
         raise InvalidFilter(term.at, f"there is no {term.name!r}", hint)
 
 
