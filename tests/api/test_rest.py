@@ -137,6 +137,10 @@ def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
         second = every.request("PUT", path, json={"settings": {"weight": 3}}, headers=headers)
         assert second.status_code == 412
     assert every.get(path).json()["settings"]["weight"] == 2
+    gone = every.request("DELETE", f"{path}?reason=old", headers={"If-Match": '"1"'})
+    no_such = every.request("PUT", "/api/lanes/none", json={"settings": {}}, headers={"If-Match": "*"})
+    there = every.request("PUT", path, json={"settings": {}}, headers={"If-Match": "*"})
+    assert (gone.status_code, no_such.status_code, there.status_code) == (412, 412, 200)
     named = every.request("PUT", path, json={"settings": {"name": "other"}})
     assert (named.status_code, named.json()["field"]) == (422, "name")
     wrong = every.request("PUT", path, json={"settings": {"wieght": 3}})

@@ -30,6 +30,20 @@ def test_a_note_brings_its_undo_along() -> None:
     assert read_note(cookie("Done.")) == {"text": "Done.", "bad": False, "undo": None}
 
 
+@pytest.mark.parametrize("to", ["http://[", "//[", "//evil.example", "", "javascript:x"])
+def test_what_is_no_page_of_ours_leads_home(to: str) -> None:
+    assert back(to, "Done.").url == "/"
+
+
+def test_a_new_pool_is_no_other_pool_changed(seeded: Seeded) -> None:
+    fields = {"name": "new", "rate": "5/s"}
+    for told in ("is as you said", "already"):
+        page = seeded.http.request("POST", "/pools/set", data=fields, follow_redirects=True)
+        assert told in page.text
+        fields["rate"] = "9/s"
+    assert seeded.client.store.pools()["new"].settings["rate"] == "5/s"
+
+
 @pytest.mark.parametrize(
     "action", ["/lanes/x/delete", "//evil.example/resume", "https://x/resume", "resume", ""]
 )

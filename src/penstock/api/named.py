@@ -17,12 +17,11 @@ from penstock.api.params import items_of, read_params, text, time
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs
 from penstock.client import Client
+from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.lanes import Lane
-from penstock.domain.lanes import lane as lane_of
 from penstock.domain.pools import Pool
-from penstock.domain.pools import pool as pool_of
-from penstock.errors import NotFound
+from penstock.errors import NotFound, VersionChanged
 from penstock.ports.store import Store
 from penstock.wire import encode, lane_object, pool_object
 
@@ -43,7 +42,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     word: str
     all: Callable[[Store], Any]
-    make: Callable[..., Any]
+    change: Callable[..., Any]
     show: Callable[[Any], dict[str, Any]]
 
     def one(self, store: Store, name: str) -> Named:
@@ -55,8 +54,8 @@ class Kind(msgspec.Struct, frozen=True):
         return named
 
 
-LANE: Final = Kind("lane", lambda store: store.lanes(), lane_of, lane_object)
-POOL: Final = Kind("pool", lambda store: store.pools(), pool_of, pool_object)
+LANE: Final = Kind("lane", lambda store: store.lanes(), changing.LANE.change, lane_object)
+POOL: Final = Kind("pool", lambda store: store.pools(), changing.POOL.change, pool_object)
 
 
 def named_routes(desk: Desk) -> list[HTTPRouteHandler]:
@@ -88,8 +87,8 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     @delete(f"{base}/{{name:str}}", name=f"delete_{word}", opt=ADMIN, status_code=200)
     async def delete_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         reason = checked_reason(read_params(items_of(request), {"reason": text}).get("reason"))
-        client, name = desk.acting(request), request.path_params["name"]
-        return json_answer(encode(await desk.ask(_delete, kind, client, name, reason)))
+        client, name, expect = desk.acting(request), request.path_params["name"], _expected(request)
+        return json_answer(encode(await desk.ask(_delete, kind, client, name, reason, expect)))
 
     @post(f"{base}/{{name:str}}/pause", name=f"pause_{word}", opt=OPERATE, status_code=200)
     async def pause(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -112,12 +111,14 @@ def _shown(kind: Kind, named: Named, *, status: int = 200) -> Response[bytes]:
 
 
 def _expected(request: Request[Any, Any, Any]) -> int | None:
-    """Return the version that the caller saw: `If-Match: "3"`, or `If-None-Match: *` for none."""
+    """Return the version that the caller saw: `If-Match: "3"`, or `*`, any; `If-None-Match: *` for none."""
     match, none = request.headers.get("if-match"), request.headers.get("if-none-match")
     if none == "*":
         return 0
     if match is None:
         return None
+    if match.strip() == "*":
+        return changing.ANY
     version = match.strip().removeprefix("W/").strip('"')
     if not version.isascii() or not version.isdigit() or len(version) > 9:
         hint = "send the ETag that GET returned, in quotes"
@@ -128,10 +129,8 @@ def _expected(request: Request[Any, Any, Any]) -> int | None:
 def _put(
     kind: Kind, client: Client, name: str, given: dict[str, Any], expect: int | None
 ) -> tuple[Named, bool]:
-    before = kind.all(client.store).get(name)
-    wanted = kind.make(name, **{**({} if before is None else before.settings), **given})
-    put_one = client.store.put_lane if kind is LANE else client.store.put_pool
-    return put_one(wanted, actor=client.actor, expect=expect), before is None
+    put: tuple[Named, bool] = kind.change(client.store, name, given, actor=client.actor, expect=expect)
+    return put
 
 
 def _pause(
@@ -142,8 +141,10 @@ def _pause(
     return pause_one(name, paused=paused, actor=client.actor, reason=reason, until=until)
 
 
-def _delete(kind: Kind, client: Client, name: str, reason: str) -> dict[str, Any]:
-    kind.one(client.store, name)
+def _delete(kind: Kind, client: Client, name: str, reason: str, expect: int | None) -> dict[str, Any]:
+    found = kind.one(client.store, name)
+    if expect not in (None, changing.ANY, found.version):
+        raise VersionChanged(kind.word, name, found.version)
     delete_one = client.store.delete_lane if kind is LANE else client.store.delete_pool
     delete_one(name, actor=client.actor, reason=reason)
     return {"deleted": name}

@@ -24,12 +24,13 @@ from penstock.cli.options import (
 from penstock.cli.render import cell, print_json, print_table
 from penstock.cli.times import HELP, time_option
 from penstock.client import Client
+from penstock.config import changing
 from penstock.config.file import hinted
 from penstock.config.keys import from_text
 from penstock.domain.job import AuditEntry
-from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting, lane
+from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.names import near
-from penstock.domain.pools import POOL_SETTINGS, Pool, pool
+from penstock.domain.pools import POOL_SETTINGS, Pool
 from penstock.ports.store import Store
 from penstock.wire import lane_object, pool_object
 
@@ -45,10 +46,9 @@ class Kind(Generic[Named]):
 
     word: str
     settings: Mapping[str, Setting]
-    make: Callable[..., Named]
     show: Callable[[Named], dict[str, Any]]
     all: Callable[[Store], dict[str, Named]]
-    put: Callable[..., Named]
+    change: Callable[..., tuple[Named, bool]]
     pause: Callable[..., Named]
     delete: Callable[..., None]
 
@@ -56,20 +56,18 @@ class Kind(Generic[Named]):
 LANE: Final = Kind(
     "lane",
     SETTINGS,
-    lane,
     lane_object,
     lambda store: store.lanes(),
-    lambda store, *a, **k: store.put_lane(*a, **k),
+    changing.LANE.change,
     lambda store, *a, **k: store.pause_lane(*a, **k),
     lambda store, *a, **k: store.delete_lane(*a, **k),
 )
 POOL: Final = Kind(
     "pool",
     POOL_SETTINGS,
-    pool,
     pool_object,
     lambda store: store.pools(),
-    lambda store, *a, **k: store.put_pool(*a, **k),
+    changing.POOL.change,
     lambda store, *a, **k: store.pause_pool(*a, **k),
     lambda store, *a, **k: store.delete_pool(*a, **k),
 )
@@ -151,8 +149,7 @@ def put(
         missing(kind, name, known)
     if not given and not create:
         raise click.UsageError(f"say what to change: penstock {kind.word}s set {name} max_in_flight=100")
-    before = known[name].settings if name in known else {}
-    now = kind.put(client.store, kind.make(name, **{**before, **given}), actor=actor())
+    now, _ = kind.change(client.store, name, given, actor=actor())
     _print(kind, now, f"is at version {now.version}", as_json=as_json)
     return now
 

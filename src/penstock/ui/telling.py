@@ -37,7 +37,10 @@ def undo(*path: str, **fields: str) -> Undo:
 
 def back(to: str, told: str | Told, *, bad: bool = False) -> Redirect:
     """Send the browser back to a page of ours, which says what happened."""
-    parts = urlsplit(to)
+    try:
+        parts = urlsplit(to)
+    except ValueError:  # brackets that do not close
+        parts = urlsplit("/")
     path = parts.path if parts.path.startswith("/") and not parts.path.startswith("//") else "/"
     where = f"{path}?{parts.query}" if parts.query else path
     text, way = (told, None) if isinstance(told, str) else told

@@ -9,10 +9,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
 from penstock.api.scopes import needs
+from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.causes import causes
 from penstock.domain.filters import JobQuery
-from penstock.domain.lanes import SETTINGS, Lane, lane
+from penstock.domain.lanes import SETTINGS, Lane
 from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
@@ -121,7 +122,7 @@ def _lanes_view(site: Site) -> dict[str, Any]:
 def _make(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
     if name in site.store.lanes():
         raise InvalidSetting("name", f'there is a lane "{name}" already: change it on its page')
-    made = site.store.put_lane(lane(name, **given(fields, SETTINGS)), actor=actor)
+    made, _ = changing.LANE.change(site.store, name, given(fields, SETTINGS), actor=actor, expect=0)
     return f'Lane "{made.name}" is there.'
 
 
@@ -208,8 +209,8 @@ def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: s
 
 
 def _switch(site: Site, name: str, actor: str, *, enabled: bool) -> Told:
-    found = _known(site, name)
-    site.store.put_lane(lane(name, **{**found.settings, "enabled": enabled}), actor=actor)
+    _known(site, name)
+    changing.LANE.change(site.store, name, {"enabled": enabled}, actor=actor, expect=changing.ANY)
     site.store.wake([name])
     if enabled:
         return Told(f'Lane "{name}" is enabled.')
@@ -231,6 +232,6 @@ def _set(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
     changed = {setting: value for setting, value in wanted.items() if value != found[setting]}
     if not changed:
         return "Nothing was changed."
-    site.store.put_lane(lane(name, **{**found.settings, **changed}), actor=actor)
+    changing.LANE.change(site.store, name, changed, actor=actor, expect=found.version)
     site.store.wake([name])
     return f'Lane "{name}": changed {", ".join(changed)}.'

@@ -8,9 +8,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
 from penstock.api.scopes import needs
+from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
-from penstock.domain.pools import POOL_SETTINGS, pool
+from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
 from penstock.errors import InvalidSetting, NotFound
 from penstock.ui.settings import given
@@ -33,11 +34,14 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         def act() -> str:
             name = fields.get("name", "")
             found = site.store.pools().get(name)
-            if found is not None and "version" in fields and fields["version"] != str(found.version):
+            seen = 0 if found is None else found.version
+            if seen and "version" not in fields:
+                raise InvalidSetting("name", f'there is a pool "{name}" already: change it in the list below')
+            if fields.get("version", "0") != str(seen):
                 raise InvalidSetting(
                     "version", "somebody changed the pool meanwhile: look again, then change it"
                 )
-            site.store.put_pool(pool(name, **given(fields, POOL_SETTINGS)), actor=actor)
+            changing.POOL.change(site.store, name, given(fields, POOL_SETTINGS), actor=actor, expect=seen)
             return f'Pool "{name}" is as you said.'
 
         return await acted(site, "/pools", act)
