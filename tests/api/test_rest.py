@@ -306,6 +306,8 @@ def test_replay_and_edit_and_stop(every: Http) -> None:
         ({"dry_run": False, "reason": None}, "reason: "),
         ({"dry_run": False, "rate": 0}, "rate: from 1 to"),
         ({"dry_run": False, "change": {"payload": 1}}, "only an edit changes"),
+        ({"rate": 0}, "rate: from 1 to"),
+        ({"verb": "edit", "change": {"x": 1}}, "'x' is none of"),
         ({"dry_run": False, "verb": "edit"}, "an edit says what changes"),
         ({"dry_run": False, "verb": "edit", "change": {"x": 1}}, "'x' is none of"),
         ({"dry_run": False, "verb": "edit", "change": {"merge": 1}}, "merge is an object"),

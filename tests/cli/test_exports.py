@@ -31,10 +31,12 @@ def test_an_export_can_be_enqueued_again(ready: Run) -> None:
 
 
 def test_an_export_for_a_spreadsheet(ready: Run) -> None:
-    ready("enqueue", "hello", "1", "--group", "a,b", "--at", "+1h")
+    ready("enqueue", "hello", "1", "--group", "a,b", "--key", "=1+1", "--at", "+1h")
     [row] = csv.DictReader(ready("jobs", "export", "--format", "csv").stdout.splitlines())
 
     assert (row["lane"], row["group"], row["state"], row["finished_at"]) == ("hello", "a,b", "pending", "")
+    assert row["key"] == "'=1+1"  # no formula for whoever opens it
+    assert 'unknown lane "nope"' in ready("jobs", "export", "lane:nope").stderr
     assert "leave out --format csv" in ready("jobs", "export", "--format", "csv", "--payloads", code=2).stderr
 
 

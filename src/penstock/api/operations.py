@@ -10,9 +10,10 @@ from penstock.api.commands import Reason, checked_reason, command
 from penstock.api.desk import Desk, json_answer
 from penstock.api.params import PAGED, items_of, read_params, text
 from penstock.api.scopes import needs
-from penstock.bulk import Preview
+from penstock.bulk import Preview, new_operation, verb_of
 from penstock.client import Client
 from penstock.domain.access import Scope
+from penstock.domain.states import Verb
 from penstock.wire import encode, operation_object
 
 OPERATE: Final = needs(Scope.OPERATE, tenants=True)
@@ -47,7 +48,7 @@ def operation_routes(desk: Desk) -> list[HTTPRouteHandler]:
     async def begin(request: Request[Any, Any, Any], wanted: Wanted) -> Response[bytes]:
         client, key = desk.acting(request), request.headers.get("idempotency-key")
         if wanted.dry_run:
-            return json_answer(encode(_counted(await desk.ask(client.preview, wanted.verb, wanted.filter))))
+            return json_answer(encode(_counted(await desk.ask(_previewed, client, wanted))))
         started = await desk.ask(_started, client, wanted, key)
         return json_answer(encode(started), status=202, location=f"/api/operations/{started['id']}")
 
@@ -100,6 +101,14 @@ def _started(client: Client, wanted: Wanted, key: str | None) -> dict[str, Any]:
         change=wanted.change,
     )
     return operation_object(started)
+
+
+def _previewed(client: Client, wanted: Wanted) -> Preview:
+    """Count; what could not begin is refused here already, but an edit may not yet say what changes."""
+    verb, change = verb_of(wanted.verb), wanted.change
+    if change or verb is not Verb.EDIT:
+        new_operation(verb, wanted.filter, actor=client.actor, reason="", rate=wanted.rate, change=change)
+    return client.preview(wanted.verb, wanted.filter)
 
 
 def _counted(preview: Preview) -> dict[str, Any]:

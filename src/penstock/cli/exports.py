@@ -14,6 +14,7 @@ from penstock.cli.pages import Pages
 from penstock.cli.render import cell
 from penstock.client import Client
 from penstock.domain.states import TERMINAL, JobState
+from penstock.domain.texts import no_formula
 from penstock.wire import encode, job_object, stamp, timeline_object
 
 LOOK_S: Final = 0.5
@@ -48,18 +49,33 @@ def export(
         raise click.UsageError("payloads are for jsonl: leave out --format csv")
     whole = payloads or enqueueable
     jobs = Pages(client, {"filter": line, "state": states, "payloads": whole}, limit=None, after=None)
-    if form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for job in jobs:
-            shown = job_object(job, payload=False)
-            writer.writerow("" if shown[name] is None else cell(shown[name]) for name in COLUMNS)
-        return
+    wrote = _table(jobs) if form == "csv" else _lines(jobs, whole=whole, enqueueable=enqueueable)
+    if not wrote:
+        note(jobs.why_empty() or "no job")
+
+
+def _table(jobs: Pages) -> bool:
+    writer, wrote = csv.writer(sys.stdout, lineterminator="\n"), False
+    writer.writerow(COLUMNS)
     for job in jobs:
-        shown = job_object(job, payload=whole)
+        shown, wrote = job_object(job, payload=False), True
+        writer.writerow(_cell(shown[name]) for name in COLUMNS)
+    return wrote
+
+
+def _lines(jobs: Pages, *, whole: bool, enqueueable: bool) -> bool:
+    wrote = False
+    for job in jobs:
+        shown, wrote = job_object(job, payload=whole), True
         if enqueueable:
             shown = {name: shown[name] for name in AGAIN if shown[name] is not None}
         click.echo(encode(shown))
+    return wrote
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else cell(value)
+    return no_formula(text) if isinstance(value, str) else text
 
 
 @click.command()

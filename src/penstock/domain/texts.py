@@ -14,6 +14,11 @@ def shown(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def no_formula(text: str) -> str:
+    """Return a cell of a table; what a spreadsheet would take for a formula is marked as text."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def stamp(at: datetime | None) -> str | None:
     """Return RFC 3339 in UTC, no finer than it needs to be."""
     return None if at is None else at.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"

@@ -19,6 +19,7 @@ from penstock.domain.masking import without_content
 from penstock.domain.payloads import Json
 from penstock.domain.queries import job_query
 from penstock.domain.states import JobState
+from penstock.domain.texts import no_formula
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
@@ -199,6 +200,5 @@ def _row(cells: Any) -> bytes:  # noqa: ANN401 - whatever csv writes
 
 
 def _cell(value: object) -> object:
-    """Return a cell; a text that a spreadsheet would take for a formula is marked as text."""
     text = encode(value).strip('"') if not isinstance(value, str | int | type(None)) else value
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t") else text
+    return no_formula(text) if isinstance(text, str) else text
