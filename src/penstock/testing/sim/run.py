@@ -40,6 +40,7 @@ from penstock.testing.sim.world import START, Main, Overdue, World
 
 RECOVER_EVERY: Final = timedelta(seconds=1.5)
 CALM: Final = timedelta(seconds=60)
+REST: Final = timedelta(seconds=120)  # an executor that went silent is waited for, and each recovery after it
 DRIFT: Final = timedelta(milliseconds=100)
 FAR: Final = timedelta(seconds=90)
 LOOK_EVERY_S: Final = 0.5
@@ -115,7 +116,7 @@ class Run:
         self.world.stop_faults()
         self.sink.calm, self.patrol.calm_since = True, self.world.loop.time()
         try:
-            self.world.run_until(self.quiet, timeout=CALM, every=timedelta(milliseconds=500))
+            self.world.run_until(self.quiet, timeout=REST, every=timedelta(milliseconds=500))
         except Overdue as error:
             raise Stuck("not at rest long after the last fault", jobs=self._restless()) from error
         self.watch.check_whole()
