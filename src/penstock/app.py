@@ -152,8 +152,8 @@ class App:
     async def _serve(
         self, sock: socket.socket, store: Store, executor: ThreadExecutor, api_threads: ThreadExecutor
     ) -> None:
-        live, health, story = Live(self.clock.monotonic), Health(), Story(_LOG, self.clock.monotonic)
-        registry, hour = CollectorRegistry(), Hour(self.clock.monotonic)
+        now, registry, health = self.clock.monotonic, CollectorRegistry(), Health(stops=self.stop.is_set)
+        live, story, hour = Live(now), Story(_LOG, now), Hour(now)
         metrics = Metrics(registry, version=__version__)
         deliveries = Deliveries(registry)
         emit = emit_to(live, hour, health, story, metrics, deliveries, self.tracing or ignore)

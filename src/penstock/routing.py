@@ -153,7 +153,8 @@ class RouterApp:
             store.close()
 
     async def _serve(self, sock: socket.socket, client: Client, executor: ThreadExecutor) -> None:
-        registry, live, health = CollectorRegistry(), Live(self.clock.monotonic), Health()
+        registry, health = CollectorRegistry(), Health(stops=self.stop.is_set)
+        live = Live(self.clock.monotonic)
         story, deliveries = Story(_LOG, self.clock.monotonic), Deliveries(registry)
         emit = emit_to(live, health, story, Metrics(registry, version=__version__), deliveries)
         ground = Ground(client.store, executor, self.clock, Random(), emit)  # noqa: S311 - spreads waits

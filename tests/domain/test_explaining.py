@@ -579,6 +579,11 @@ def test_a_limit_that_is_full_names_its_setting() -> None:
     assert explain(facts(loose, lane=lane, nodes=[groups])).gate is Gate.DUE
 
     found = explain(facts(lane=lane, nodes=[Said(limits={"lane/orders": None})]))
+    assert found.text == f"{text} (rate = 5/s)"
+    both = explain(facts(lane=lane, nodes=[slots, Said(limits={"lane/orders": None})]))
+    assert both.text == f"{text} (rate = 5/s)"
+    last = audit("return", "limit of lane/orders", actor="node")
+    found = explain(facts(lane=lane, standing={"last": last}, nodes=[Said()]))
     assert found.text == f"{text} (rate = 5/s, max_in_flight = 3)"
 
 
@@ -737,6 +742,14 @@ def test_a_lane_that_nobody_serves_says_what_to_start() -> None:
     assert (cut.gate, cut.text) == (Gate.LANE, f"{waits} (redis: gone); one will take it")
     assert explain(facts(nodes=[Said(standby=""), Said()])).gate is Gate.DUE
 
+    stops = Said(stops=True, standby="", who="c (node 3)")
+    gone = "(c (node 3) stops): start penstock serve"
+    assert explain(facts(nodes=[stops])).text == f'no running node serves lane "orders" {gone}'
+    assert explain(facts(nodes=[stops, Said()])).gate is Gate.DUE
+    assert explain(facts(nodes=[stops, Said(standby="")])).text == f"{waits}; one will take it"
+
     drained = [Said(drains=0, who="a (node 1)"), Said(frozenset({"others"}), drains=0, who="b (node 2)")]
     told = "(a (node 1) was told to drain): start penstock serve, or let it go on: penstock nodes resume"
     assert explain(facts(nodes=drained)).text == f'no running node serves lane "orders" {told}'
+    told = told.replace("drain)", "drain; c (node 3) stops)")
+    assert explain(facts(nodes=[*drained, stops])).text == f'no running node serves lane "orders" {told}'

@@ -64,6 +64,13 @@ def test_a_node_that_drains_serves_nothing_and_says_what_it_has_left() -> None:
     assert gist('{"drains": 2}') != gist('{"drains": 0}')
 
 
+def test_a_node_that_stops_serves_nothing() -> None:
+    said = read('{"lanes": ["a"], "stops": true}')
+    assert (said.stops, said.serves("a"), said.names("a"), said.sends) == (True, False, True, True)
+    assert not read('{"stops": "soon"}').stops
+    assert gist('{"stops": true}') != gist("{}")
+
+
 def test_a_node_on_standby_serves_nothing() -> None:
     said = read('{"lanes": ["a"], "standby": "redis: gone"}')
     assert (said.standby, said.serves("a"), said.names("a")) == ("redis: gone", False, True)

@@ -160,6 +160,18 @@ def test_a_node_is_ready_once_it_has_started_and_until_it_stops() -> None:
     assert health.reasons() == [Reason("node", "the node is stopping")]
 
 
+def test_a_node_that_finishes_its_last_calls_is_not_ready() -> None:
+    told = False
+    health = Health(stops=lambda: told)
+    health(STARTED)
+    assert health.reasons() == []
+
+    told = True
+    assert health.reasons() == [Reason("node", "the node is stopping")]
+    health(NodeStopped(node=7, returned=0))
+    assert health.reasons() == [Reason("node", "the node is stopping")]
+
+
 def test_a_store_that_keeps_failing_makes_it_unready_until_it_is_back() -> None:
     health = Health()
     health(STARTED)

@@ -93,10 +93,15 @@ async def test_stopping_finishes_what_is_being_sent_and_gives_back_the_rest(engi
         node.stop.set()
         await engine.until(lambda: engine.client.get(ahead).state is JobState.PENDING)
         assert engine.client.get(sent).state is JobState.CLAIMED
+        await engine.until(lambda: read(engine.store.nodes()[0].note).stops)
+        why = engine.client.explain(ahead)
         go_on.set()
 
     assert engine.client.get(sent).state is JobState.SUCCEEDED
     assert engine.seen(NodeStopped)
+    assert why.gate is Gate.DUE  # its time comes first; nobody will be there then
+    later = engine.client.explain(*engine.enqueue({}))
+    assert later.text.endswith(f"(node (node {node.deck.node}) stops): start penstock serve")
 
 
 async def test_told_twice_it_waits_for_nobody(engine: Engine) -> None:
@@ -195,3 +200,4 @@ async def test_a_drained_node_finishes_what_it_has_and_claims_nothing_more(engin
         await engine.ended(late, ahead)
 
     assert [call.envelope.id for call in engine.sent] == [sent, late, ahead]
+    assert [event.why for event in engine.seen(ReturnedJobs)] == ["the node drains"]

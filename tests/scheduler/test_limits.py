@@ -107,6 +107,16 @@ async def test_a_node_that_stops_does_not_wait_for_the_tokens_of_what_is_due(eng
     assert len(engine.sent) == 1
 
 
+async def test_a_node_that_stops_says_so_of_the_rest_of_a_run_too(engine: Engine) -> None:
+    ordered = {"mode": "block_on_error", "hold_until": "sent", "sink": "embedded"}
+    engine.lane(rate="1/m", **ordered)
+    engine.enqueue(*[{"group": "g"}] * 4)
+    async with engine.node():
+        await engine.until(lambda: sum(event.jobs for event in engine.seen(Claimed)) == 4)
+
+    assert {event.why for event in engine.seen(ReturnedJobs)} == {"the node stops"}
+
+
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:
     engine.store.put_pool(pool("web", rate="60/s", burst=6), actor="test")
     engine.lane(pool="web", weight=3)

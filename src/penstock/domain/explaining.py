@@ -289,7 +289,7 @@ def _limits(facts: Facts) -> Explanation | None:
 
 def _closed(facts: Facts, name: str, waits: Sequence[Said]) -> Explanation:
     """A limit that is reached, as nodes say; when its next token and the job's turn come, if known."""
-    full = any(name in said.full for said in waits)
+    full = bool(waits) and all(name in said.full for said in waits)  # one may have taken all the slots
     tokens = [at for said in waits if (at := said.limits[name]) is not None and at > facts.now]
     until, queue = (
         None if full else min(tokens, default=None),
@@ -300,7 +300,10 @@ def _closed(facts: Facts, name: str, waits: Sequence[Said]) -> Explanation:
         when = f"; the next token comes at {stamp(until)}"
         alone = until if queue <= 1 else None
         eta = alone if job.state is S.CLAIMED else in_turn(facts, until, queue)
-    text = f"{_shut_limit(facts, name, full=full, token=until is not None)}{when}"
+    row = facts.lane if name.startswith("lane/") else facts.pool
+    paced = row is not None and row.settings["rate"] is not None
+    token = until is not None or (bool(waits) and not full and paced)
+    text = f"{_shut_limit(facts, name, full=full, token=token)}{when}"
     return Explanation(job.state, facts.limits[name], text, until=until, eta=eta)
 
 
@@ -322,15 +325,18 @@ def _served(facts: Facts) -> Explanation | None:
     name = facts.standing.job.lane
     if facts.serving:
         return None
-    drained = [said.who for said in facts.nodes if said.drains is not None and said.names(name) and said.who]
-    idle = [said.standby for said in facts.nodes if said.standby is not None and said.names(name)]
+    stopping = [f"{said.who} stops" for said in facts.nodes if said.stops and said.names(name)]
+    rest = [said for said in facts.nodes if not said.stops]
+    drained = [said.who for said in rest if said.drains is not None and said.names(name) and said.who]
+    idle = [said.standby for said in rest if said.standby is not None and said.names(name)]
     if idle and not drained:
         trouble = why(None, next(filter(None, idle), None))
         text = f'every node of lane "{name}" stands by: none has the lease to send{trouble}; one will take it'
         return Explanation(facts.standing.job.state, Gate.LANE, text)
-    others = any(said.sends for said in facts.nodes)
+    others = any(said.sends for said in rest)
     lanes = f" --lanes {name}" if others and not drained else ""
-    why_not = f" ({', '.join(drained)} was told to drain)" if drained else ""
+    told = [f"{', '.join(drained)} was told to drain"] if drained else []
+    why_not = because("; ".join([*told, *stopping]))
     back = ", or let it go on: penstock nodes resume" if drained else ""
     text = f'no running node serves lane "{name}"{why_not}: start penstock serve{lanes}{back}'
     return Explanation(facts.standing.job.state, Gate.LANE, text)

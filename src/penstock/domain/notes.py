@@ -3,7 +3,8 @@
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "refused": {"orders": "there is no queue"},
      "limits": {"pool/web": "2026-01-01T00:00:00Z", "lane/orders": "slots"}, "queues": {"pool/web": 3},
      "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
-     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "sent": 1200, "failed": 3}
+     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "stops": true, "sent": 1200,
+     "failed": 3}
 
 `sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
 when the next token of a limit is expected, null when that depends on others, `slots` when it is not tokens
@@ -11,9 +12,10 @@ that are missing; `queues` how many jobs the node has that wait for it. `crowded
 has as many jobs in hand as it takes. `calls` says since when a call for a job is under way, and `waits` since
 when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
 it still has; `standby` when it must not claim since it does not have the lease, and says why if it cannot
-even ask for that; `sent` and `failed` count jobs since the node started. A node that does not say is taken to
-serve every lane and to know of no trouble; whatever else is wrong with a note is passed over: it only
-serves to explain. A router serves none: it has a number to lease limits under, and sends no lane's jobs.
+even ask for that; `stops` when it is on its way out, or gone; `sent` and `failed` count jobs since the node
+started. A node that does not say is taken to serve every lane and to know of no trouble; whatever else is
+wrong with a note is passed over: it only serves to explain. A router serves none: it has a number to lease
+limits under, and sends no lane's jobs.
 """
 
 import json
@@ -44,6 +46,7 @@ class Said:
     waits: Mapping[str, datetime | None] = field(default_factory=dict)
     drains: int | None = None
     standby: str | None = None
+    stops: bool = False
     sent: int | None = None
     failed: int = 0
     who: str | None = None
@@ -55,10 +58,10 @@ class Said:
 
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""
-        return self.drains is None and self.standby is None and self.names(lane)
+        return self.drains is None and self.standby is None and not self.stops and self.names(lane)
 
     def names(self, lane: str) -> bool:
-        """Say whether the lane is one of the node's own, be it that it drains or stands by."""
+        """Say whether the lane is one of the node's own, be it that it drains, stands by or stops."""
         return ALL_LANES in self.lanes or lane in self.lanes
 
 
@@ -75,7 +78,7 @@ def gist(note: str | None) -> object:
     """Return what a note says apart from times: as long as that is the same it need not be told anew."""
     said = read(note)
     busy = said.limits.keys(), said.full, said.crowded, said.calls.keys(), said.waits.keys()
-    return said.lanes, said.sinks, said.refused, busy, said.drains, said.standby
+    return said.lanes, said.sinks, said.refused, busy, said.drains, said.standby, said.stops
 
 
 def read(note: str | None) -> Said:
@@ -100,6 +103,7 @@ def read(note: str | None) -> Said:
         waits=_times(said, "waits"),
         drains=_count(said, "drains"),
         standby=str(said["standby"]) if "standby" in said else None,
+        stops=said.get("stops") is True,
         sent=_count(said, "sent"),
         failed=_count(said, "failed") or 0,
     )

@@ -20,11 +20,14 @@ class Reason(NamedTuple):
 class Health:
     """Subscribes to events; `checks` are asked each time: each returns what is wrong, or None.
 
-    A check must not block: it looks at something that is already known, a lease's age for example.
+    A check must not block: it looks at something that is already known, a lease's age for example. `stops`
+    says whether the node was told to stop, which is over only when its last calls are.
     """
 
-    def __init__(self, checks: Mapping[str, Check] | None = None) -> None:
-        self._checks = dict(checks or {})
+    def __init__(
+        self, checks: Mapping[str, Check] | None = None, *, stops: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._checks, self._stops = dict(checks or {}), stops
         self._failing: dict[str, str] = {}
         self._state = "starting"
         self._lock = Lock()
@@ -48,7 +51,7 @@ class Health:
         """Return what keeps the node from being ready; empty = it is."""
         with self._lock:
             found = [Reason(part, text) for part, text in sorted(self._failing.items())]
-            if self._state:
-                found.append(Reason("node", f"the node is {self._state}"))
+            if state := "stopping" if self._stops() else self._state:
+                found.append(Reason("node", f"the node is {state}"))
         answers = [(part, check()) for part, check in self._checks.items()]
         return found + [Reason(part, text) for part, text in answers if text is not None]

@@ -127,4 +127,4 @@ def _look(
 
 
 def _count_nodes(store: Store) -> int:
-    return max(1, sum(said.sends for said in alive(store.nodes(), store.now())))
+    return max(1, sum(said.sends and not said.stops for said in alive(store.nodes(), store.now())))

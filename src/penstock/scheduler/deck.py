@@ -53,6 +53,13 @@ class Deck:
     def __post_init__(self) -> None:
         self.outages = Outages(self.ground)
 
+    @property
+    def leaving(self) -> str | None:
+        """Why nothing waits here any more: what cannot go now goes back; None = it may wait."""
+        if self.stop.is_set():
+            return "the node stops"
+        return None if self.board.drain is None else "the node drains"
+
     def count(self, answers: Counter[str]) -> None:
         """Count what calls were answered, by the word for it, since the node started."""
         taken = answers["accepted"] + answers["duplicate"]

@@ -36,6 +36,7 @@ from penstock.scheduler.weeding import instead, kept_back
 SLOT_S: Final = 0.005
 LONG: Final = timedelta(seconds=2)
 TOO_LONG_S: Final = 5.0
+BEHIND: Final = "behind one of its group that did not go"
 
 
 class Flight:
@@ -137,9 +138,8 @@ class Flight:
             if self._deck.hurry.is_set():
                 self._return_all("the node stops")
                 break
-            leaving = self._deck.stop.is_set() or self._deck.board.drain is not None
-            if leaving:
-                self._return_ahead("the node stops")
+            if leaving := self._deck.leaving:
+                self._return_ahead(leaving)
             now = self._deck.ground.monotonic()
             if self._stopped(now):
                 self._return_all("the lane was stopped")
@@ -173,12 +173,12 @@ class Flight:
             self._ready.append(claimed)
             self._ready_since[claimed.job.arrival] = now
 
-    def _admit(self, now: float, *, leaving: bool) -> list[Claimed]:
+    def _admit(self, now: float, *, leaving: str | None) -> list[Claimed]:
         """Return those whose limits let them go; some of the others go back, all when the node leaves."""
         if not self._ready or (not leaving and self._limits.keep(self._plan, self._ready, now)):
             return []
         go, self._ready = self._limits.admit(self._plan, self._ready)
-        self._return_ready("the node stops") if leaving else self._return_hopeless(now)
+        self._return_ready(leaving) if leaving else self._return_hopeless(now)
         return go
 
     def _pause(self, now: float) -> float:
@@ -326,7 +326,7 @@ class Flight:
                 claimed, went=isinstance(outcomes[claimed.job.arrival], Dispatched | Succeeded)
             )
 
-    def _next_of_group(self, claimed: Claimed, *, went: bool) -> None:
+    def _next_of_group(self, claimed: Claimed, *, went: bool, why: str = BEHIND) -> None:
         """Let the next job of a run go, or none of the rest."""
         group = claimed.job.grp
         if group is None or group not in self._behind:
@@ -336,7 +336,7 @@ class Flight:
             if not self._behind[group]:
                 del self._behind[group]
         else:
-            self._give_back(self._behind.pop(group), "behind a failure in its group")
+            self._give_back(self._behind.pop(group), why)
 
     # -- giving back
     def _return_hopeless(self, now: float) -> None:
@@ -379,7 +379,7 @@ class Flight:
         """Return jobs unsent, and with each what stands behind it."""
         for claimed in jobs:
             self._decide({claimed.job.arrival: Returned(why, wait)})
-            self._next_of_group(claimed, went=False)
+            self._next_of_group(claimed, went=False, why=why)
 
     def _abandon(self) -> None:
         """The claim is not ours any more: send nothing, write nothing, whoever has it now will."""

@@ -112,6 +112,7 @@ class Node:
                 await self.stop.wait()
                 self._tell_lanes(self.deck.stop)
                 services.create_task(self._insist())
+                services.create_task(self._take_leave())
             await self.leader.resign()
             if self.standby is not None:
                 await self.standby.resign()
@@ -203,6 +204,8 @@ class Node:
             idle["drains"] = len(self.deck.holdings.claims)
         if not self._leads():
             idle["standby"] = self.standby.trouble if self.standby else ""
+        if self.deck.stop.is_set():
+            idle["stops"] = True
         return json.dumps(
             {
                 "lanes": list(self.options.lanes),
@@ -306,6 +309,11 @@ class Node:
             return False
 
     # -- stopping
+    async def _take_leave(self) -> None:
+        """Say at once that this node sends nothing more: a stop may be over before the next note."""
+        with suppress(StoreUnavailable):
+            await self._tell()
+
     async def _insist(self) -> None:
         """Wait for what is being sent or asked as long as the grace period lasts, then no longer."""
         until = self.ground.monotonic() + self.options.grace.total_seconds()
