@@ -115,13 +115,13 @@ ORDER: Final = (
         "the next of a run goes past a failure",
         "runs",
         RARE,
-        Edit(_FLIGHT, "went=_taken(outcomes[claimed.job.arrival])", "went=True"),
+        Edit(_FLIGHT, "went=isinstance(outcomes[claimed.job.arrival], Dispatched | Succeeded)", "went=True"),
     ),
     _bug(
         "what stands behind a returned job is forgotten",
         "runs",
         OFTEN,
-        Edit(_FLIGHT, "self._next_of_group(claimed, went=False)", "pass", "_give_back"),
+        Edit(_FLIGHT, "self._next_of_group(claimed, went=False, why=why)", "pass", "_give_back"),
     ),
     _bug(
         "a paused lane keeps what it has claimed",
