@@ -48,12 +48,22 @@ def grant_login(
     entropy: Entropy,
     of: Collection[Scope] = frozenset(Scope),
 ) -> User:
-    """Add somebody, or change what he may do or his password; what is not given stays as it is."""
-    check_label(name)
+    """Add somebody, or change what he may do or his password; what is not given stays as it is.
+
+    `of`: nobody lets others in as somebody who may more than he does, by a new password for example.
+    """
+    before = store.user(check_label(name))
     names, bundles = [*scopes], [*roles]
-    wanted = _granted(check_scopes(names, bundles), of, actor) if names or bundles else None
+    wanted = check_scopes(names, bundles) if names or bundles else None
+    _granted(wanted or (before.scopes if before else frozenset()), of, actor)
     secret = None if password is None else kept(check_password(password, name=name), entropy(SALT_BYTES))
     return store.put_user(name, password=secret, scopes=wanted, tenant=_tenant(tenant), actor=actor)
+
+
+def tenant_of(store: Access, name: str) -> str | None:
+    """Return the tenant that somebody is bound to, if there is such a one."""
+    found = store.user(name)
+    return None if found is None else found.tenant
 
 
 def _granted(wanted: frozenset[Scope], of: Collection[Scope], actor: str) -> frozenset[Scope]:

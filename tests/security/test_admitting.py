@@ -36,6 +36,10 @@ def test_nobody_grants_what_he_does_not_have(locked: Http, key: Keys) -> None:
 
     assert refused.status_code == 403
     assert "grant what it does not have: payload" in refused.json()["detail"]
+    for change in ({"password": PASSWORD + "2"}, {"tenant": None}, {"password": PASSWORD, "role": "admin"}):
+        answer = locked.request("PUT", "/api/users/ada", json=change, headers=only)
+        assert (answer.status_code, "payload" in answer.json()["detail"]) == (403, True)
+    assert log_in(locked, "ada")
 
 
 def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
@@ -45,6 +49,10 @@ def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
     )
     assert added.status_code == 200, added.text
     assert log_in(locked, "eve")
+    bound = locked.request("PUT", "/api/users/eve", json={"tenant": "acme"}, headers=admin).json()
+    still = locked.request("PUT", "/api/users/eve", json={"password": PASSWORD + "2"}, headers=admin).json()
+    freed = locked.request("PUT", "/api/users/eve", json={"tenant": None}, headers=admin).json()
+    assert [bound["tenant"], still["tenant"], freed["tenant"]] == ["acme", "acme", None]
     changed = locked.request("PUT", "/api/users/eve", json={"role": "operator"}, headers=admin).json()
     assert changed["role"] == "operator"
     assert "scrypt" not in locked.get("/api/users", headers=admin).text
