@@ -29,6 +29,7 @@ from penstock.ports.events import (
     SinkFailed,
     StoreBack,
     StoreFailed,
+    StoreGivenUp,
     TargetChanged,
 )
 from tests.observability.ticking import Ticking
@@ -173,6 +174,11 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
         ),
         (StoreBack(part="claim", after=4.25), "INFO", "the store answers claim again after 4.2 s"),
         (
+            StoreGivenUp(part="claim"),
+            "INFO",
+            "claim no longer waits for the store: there is nothing left for it to do there",
+        ),
+        (
             LaneFailed(lane="orders", error="KeyError: 'x'", trace="Traceback ...", pause=5 * SECOND),
             "ERROR",
             (
@@ -217,7 +223,8 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
             LeaseLost(lane="orders", epoch=9, jobs=3),
             "WARNING",
             (
-                "orders: lost the lease on claim 9; 3 jobs not yet sent are left to its new holder. If this"
+                "orders: lost the lease on claim 9; 3 jobs with no outcome on record are left to its new"
+                " holder. If this"
                 " happens often, raise the lane's lease or look for a busy machine"
             ),
         ),
@@ -248,6 +255,25 @@ def test_an_event_is_told(
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [(level, words)]
     assert caplog.records[0].fields["event"] == type(event).__name__  # type: ignore[attr-defined]
+
+
+def test_an_outage_is_not_told_by_each_of_many_calls(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="penstock.node")
+    for failures in (1, 1, 1, 2, 1, 2, 3, 4):
+        story(StoreFailed(part="settle", error="refused", failures=failures))
+    story(StoreFailed(part="scout", error="refused", failures=1))
+    story(StoreBack(part="settle", after=4.0))
+    story(StoreFailed(part="settle", error="refused", failures=1))
+
+    told = [record.fields for record in caplog.records]  # type: ignore[attr-defined]
+    assert [(one["part"], one.get("failures")) for one in told] == [
+        ("settle", 1),
+        ("settle", 2),
+        ("settle", 4),
+        ("scout", 1),
+        ("settle", None),
+        ("settle", 1),
+    ]
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:

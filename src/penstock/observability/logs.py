@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-DRIVERS: Final = ("aio_pika", "aiokafka", "aiormq", "stomp.py")
+DRIVERS: Final = ("aio_pika", "aiokafka", "aiormq", "psycopg.pool", "stomp.py")
 FIELDS: Final = "fields"  # the attribute of a record that holds the facts beside its sentence
 _SECRETS: Final = (
     (re.compile(r"(?<=://)([^/?#@:\s\"]*):[^/?#@\s\"]*@"), r"\1:***@"),
@@ -80,7 +80,7 @@ def configure(*, level: str, form: str, stream: TextIO) -> logging.Handler:
 
 
 def hush_drivers() -> None:
-    """Have drivers of brokers keep to themselves what we say better: which sink it was, and what to do."""
+    """Have drivers keep to themselves what we say better: which part or sink it was, and what to do."""
     for name in DRIVERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

@@ -39,6 +39,7 @@ from penstock.ports.events import (
     SourceFailed,
     StoreBack,
     StoreFailed,
+    StoreGivenUp,
     TargetChanged,
 )
 
@@ -72,6 +73,7 @@ class Story:
         self._log = log
         self._monotonic = monotonic
         self._lanes: dict[str, _Lane] = {}
+        self._failures: dict[str, int] = {}  # by part: how many in a row were told
         self._lock = Lock()
 
     def __call__(self, event: Event) -> None:
@@ -87,6 +89,9 @@ class Story:
                 self._trouble(event)
             case Processed() | Routed() | SourceFailed():
                 self._say(*delivery_line(event), event)
+            case StoreBack(part=part) | StoreGivenUp(part=part):
+                self._failures.pop(part, None)
+                self._say(logging.INFO, _news(event), event)
             case _:
                 self._say(logging.INFO, _news(event), event)
 
@@ -153,8 +158,7 @@ class Story:
         match event:
             case LaneFailed():
                 self._say(logging.ERROR, _bug(event), event)
-            case StoreFailed(failures=failures) if failures & (failures - 1):
-                # Told at 1, 2, 4, 8 ... in a row: an outage must not fill a disk.
+            case StoreFailed() if not self._worth_telling(event):
                 self._say(logging.DEBUG, _news(event), event)
             case Recovered(fates=fates) if set(fates) == {"running"}:
                 self._say(logging.DEBUG, f"{event.lane}: {_counts(fates)}, its time begins anew", event)
@@ -162,6 +166,17 @@ class Story:
                 self._say(logging.INFO, _news(event), event)
             case _:
                 self._say(logging.WARNING, _news(event), event)
+
+    def _worth_telling(self, event: StoreFailed) -> bool:
+        """Say whether it is the 1st, 2nd, 4th, 8th ... in a row: an outage must not fill a disk.
+
+        Many calls may make up one part, each of which counts for itself: they are told as one.
+        """
+        failures = event.failures
+        if failures & (failures - 1) or failures <= self._failures.get(event.part, 0):
+            return False
+        self._failures[event.part] = failures
+        return True
 
     def _say(self, level: int, text: str, event: Event) -> None:
         if self._log.isEnabledFor(level):
@@ -228,6 +243,8 @@ def _news(event: Event) -> str:
             return f"node {node} {'leads' if leads else 'no longer leads'} (term {term})"
         case StoreBack(part=part, after=after):
             return f"the store answers {part} again after {after:.1f} s"
+        case StoreGivenUp(part=part):
+            return f"{part} no longer waits for the store: there is nothing left for it to do there"
         case StoreFailed(part=part, error=error, failures=failures):
             times = "" if failures == 1 else f" {failures} times in a row"
             return f"the store failed {part}{times}: {error}; jobs wait, none is lost, it is tried again"
@@ -248,8 +265,8 @@ def _more_news(event: Event) -> str:
     match event:
         case LeaseLost(lane=lane, epoch=epoch, jobs=jobs):
             return (
-                f"{lane}: lost the lease on claim {epoch}; {jobs} jobs not yet sent are left to its new"
-                " holder. If this happens often, raise the lane's lease or look for a busy machine"
+                f"{lane}: lost the lease on claim {epoch}; {jobs} jobs with no outcome on record are left to"
+                " its new holder. If this happens often, raise the lane's lease or look for a busy machine"
             )
         case TargetChanged(target=target, state="closed", wait=None):
             return f"target {target} answers again; its jobs go on"

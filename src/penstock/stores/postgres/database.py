@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -171,9 +171,21 @@ class PostgresTx:
 
 
 class PooledConnection(psycopg.Connection[Row]):
-    """A connection that knows when it last answered."""
+    """A connection that knows when it last answered, of a class that knows why there is none."""
 
     answered_at = 0.0
+    refused: ClassVar[dict[str, str]] = {}  # by connection string: what came of the last try, if it failed
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - the driver's own
+        """Connect, and remember why that failed: the pool only says that it took too long."""
+        try:
+            connection = super().connect(conninfo, **options)
+        except psycopg.OperationalError as error:
+            cls.refused[conninfo] = " ".join(str(error).split())
+            raise
+        cls.refused.pop(conninfo, None)
+        return connection
 
 
 class PostgresDatabase:
@@ -283,8 +295,11 @@ class PostgresDatabase:
                     result = work(connection)
                     connection.answered_at = monotonic()
                     return result
-            except StoreUnavailable:
+            except StoreUnavailable as error:
                 self._lost_at = monotonic()
+                why = PooledConnection.refused.get(self._url)
+                if why is not None and isinstance(error.__cause__, PoolTimeout):
+                    raise StoreUnavailable(f"transaction ({why})") from error
                 raise
             except RUN_AGAIN:
                 if not left:
