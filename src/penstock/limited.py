@@ -16,6 +16,7 @@ from penstock.domain.access import Scope, Who
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
+from penstock.domain.lanes import Lane
 from penstock.domain.masking import MASK, without_content, without_hashes, without_words
 from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
 from penstock.domain.standing import Standing
@@ -33,7 +34,7 @@ COMMON: Final = frozenset(
 # What is about everybody's jobs, and shows nothing that they carry.
 WHOLE: Final = frozenset(
     {
-        "put_lane", "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
+        "pause_lane", "delete_lane", "put_pool", "pause_pool", "delete_pool", "pause_store",
         "pause_group", "pause_target", "reset_target", "group", "list_groups", "counts", "scout", "add_key",
         "api_keys", "revoke_key", "drain_node", "put_user", "users", "remove_user", "vitals",
         "open_operations",
@@ -42,6 +43,8 @@ WHOLE: Final = frozenset(
 
 # What a filter may not ask for on behalf of somebody who may not see it.
 SECRET: Final = frozenset({"payload", "error", "fingerprint"})
+# The settings of a lane that say where its jobs go.
+WHERE: Final = ("sink", "queue", "target")
 
 
 def limited(store: Store, who: Who) -> Store:
@@ -137,6 +140,15 @@ class LimitedStore:
             replay=replay,
             force=force,
         )
+
+    # -- lanes
+    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
+        """Make a lane, or change it; where the jobs of one go stays for those who may not see them."""
+        if self._tenant is not None:
+            raise Forbidden(self._who.name, "use put_lane of the store")
+        before = self._store.lanes().get(lane.name)
+        self._check_target(given=before is not None and any(before[name] != lane[name] for name in WHERE))
+        return self._store.put_lane(lane, actor=actor, expect=expect)
 
     # -- bulk operations
     def start_operation(self, new: NewOperation) -> Operation:

@@ -62,3 +62,17 @@ def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
     assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 200
     assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 404
     assert locked.request("DELETE", "/api/users/a%00b?reason=x", headers=admin).status_code == 422
+
+
+def test_who_may_not_see_payloads_sends_no_lane_elsewhere(locked: Http, key: Keys) -> None:
+    only = make_key(locked.node.client.store, "lanes-only", "scope:admin")
+    lane = "/api/lanes/elsewhere"
+
+    def put(settings: dict[str, object], who: Bearer) -> int:
+        return locked.request("PUT", lane, json={"settings": settings}, headers=who).status_code
+
+    assert put({"sink": "http", "target": "https://a.example"}, only) == 201
+    assert put({"batch_size": 7}, only) == 200
+    for where in ({"target": "https://b.example"}, {"sink": "console"}, {"queue": "q"}):
+        assert put({**where, "batch_size": 8}, only) == 403
+    assert put({"target": "https://b.example"}, key("admin")) == 200

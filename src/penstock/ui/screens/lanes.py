@@ -98,7 +98,7 @@ def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
     @post("/lanes/{name:str}/set", opt=ADMIN)
     async def change(request: AnyRequest) -> Redirect:
         name, fields, actor = request.path_params["name"], await form(request), who(request)
-        return await acted(site, f"/lanes/{name}", lambda: _set(site, name, fields, actor))
+        return await acted(site, f"/lanes/{name}", lambda: _set(site.seen_by(request), name, fields, actor))
 
     return [pause, switch, test, change]
 
