@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
@@ -15,6 +15,7 @@ from penstock.ports.events import (
     Called,
     Claimed,
     Event,
+    Halted,
     Housekept,
     JobDied,
     LaneChanged,
@@ -199,6 +200,24 @@ async def test_what_is_left_is_told_at_the_end(story: Story, caplog: pytest.LogC
                 " penstock doctor"
             ),
         ),
+        (
+            Halted(node=7, by="ann", reason="a new machine"),
+            "INFO",
+            (
+                "node 7 was told to drain by ann (a new machine): it claims nothing more; penstock nodes"
+                " resume 7 lets it go on"
+            ),
+        ),
+        (Halted(node=7), "INFO", "node 7 goes on"),
+        (
+            Halted(node=None, by="ann", until=datetime(2025, 11, 15, 12, 0, 1, tzinfo=UTC)),
+            "INFO",
+            (
+                "the whole store is paused by ann until 2025-11-15T12:00:01Z: nothing is sent; penstock"
+                " resume-all lets it go"
+            ),
+        ),
+        (Halted(node=None), "INFO", "the whole store goes on"),
         (
             LaneChanged(lane="orders", version=5, stopped=True),
             "INFO",

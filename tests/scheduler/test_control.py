@@ -10,7 +10,7 @@ from penstock.domain.gates import Explanation, Gate
 from penstock.domain.notes import read
 from penstock.domain.outcomes import Receipt, TryAgain
 from penstock.domain.states import JobState
-from penstock.ports.events import NodeStopped, ReturnedJobs, TargetChanged
+from penstock.ports.events import Halted, NodeStopped, ReturnedJobs, TargetChanged
 from tests.scheduler.engine import Engine
 
 
@@ -201,3 +201,4 @@ async def test_a_drained_node_finishes_what_it_has_and_claims_nothing_more(engin
 
     assert [call.envelope.id for call in engine.sent] == [sent, late, ahead]
     assert [event.why for event in engine.seen(ReturnedJobs)] == ["the node drains"]
+    assert engine.seen(Halted) == [Halted(node=number, by="ann", reason="a new machine"), Halted(node=number)]

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any, Final
 
 from penstock.domain.durations import format_duration
+from penstock.domain.gates import because, until_then
 from penstock.observability.deliveries import delivery_line
 from penstock.observability.logs import FIELDS
 from penstock.observability.words import SENT, spelled
@@ -22,6 +23,7 @@ from penstock.ports.events import (
     Called,
     Claimed,
     Event,
+    Halted,
     Housekept,
     JobDied,
     LaneChanged,
@@ -277,6 +279,14 @@ def _more_news(event: Event) -> str:
             return (
                 f"target {target}: breaker {state} after {failures} failures in a row; its jobs wait{until}"
             )
+        case Halted(node=node, by=None):
+            return "the whole store goes on" if node is None else f"node {node} goes on"
+        case Halted(node=None, by=by, reason=reason, until=until):
+            what = f"the whole store is paused by {by}{because(reason)}{until_then(until)}"
+            return f"{what}: nothing is sent; penstock resume-all lets it go"
+        case Halted(node=node, by=by, reason=reason):
+            what = f"node {node} was told to drain by {by}{because(reason)}"
+            return f"{what}: it claims nothing more; penstock nodes resume {node} lets it go on"
         case Recovered(lane=lane, fates=fates):
             return f"{lane}: recovered what a node or an executor left: {_counts(fates)}"
         case _:

@@ -5,7 +5,7 @@ An event is cheap and carries facts, never payloads. Emitting must not fail and 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +154,16 @@ class LaneChanged(Event):
     lane: str
     version: int
     stopped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halted(Event):
+    """Somebody paused the whole store, or told this `node` to drain; `by` None = it goes on."""
+
+    node: int | None
+    by: str | None = None
+    reason: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

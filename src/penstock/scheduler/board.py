@@ -11,7 +11,7 @@ from penstock.domain.notes import alive
 from penstock.domain.pools import Pool
 from penstock.domain.sense import within
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import LaneChanged
+from penstock.ports.events import Halted, LaneChanged
 from penstock.ports.flow import Pause, Target
 from penstock.ports.sink import Sink
 from penstock.ports.store import Store
@@ -58,6 +58,7 @@ class Board:
             raise
         before, stopped_before, self.blind = self.lanes, self._stopped_pools(), False
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
+        self._tell_halts(pause, drain)
         self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
         self._said_stopped.clear()
         self._read_times()
@@ -72,11 +73,19 @@ class Board:
     def _stopped_pools(self) -> object:
         return self.blind, self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]
 
+    def _tell_halts(self, pause: Pause | None, drain: Pause | None) -> None:
+        """Tell what stops all that this node does, and when it goes on: its log would just fall silent."""
+        for node, before, now in ((None, self.pause, pause), (self.node, self.drain, drain)):
+            if not self.node or before == now:  # a router and an endpoint send nothing of a lane
+                continue
+            by, reason, until = (now.actor, now.reason, now.until) if now else (None, "", None)
+            self.ground.emit(Halted(node=node, by=by, reason=reason, until=until))
+
     def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
         """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
         for name, lane in self.lanes.items():
             if name in before and before[name].version != lane.version:
-                if self.node:  # a router and an endpoint look too, but send nothing of a lane
+                if self.node:
                     stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
                     self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
                 self.changed(name)
