@@ -52,6 +52,11 @@ def test_the_list_is_newest_first_and_can_be_filtered(ready: Run, read: RunJson)
     assert "did you mean hello?" in ready("jobs", "list", "--lane", "helo", code=3).stderr
 
 
+@pytest.mark.parametrize("options", ["list --json", "export --format csv"])
+def test_of_a_list_that_is_refused_nothing_is_printed(ready: Run, options: str) -> None:
+    assert ready("jobs", *options.split(), "lnae:x", code=2).stdout == ""
+
+
 def test_a_list_goes_on_where_it_ended(ready: Run, read: RunJson) -> None:
     made = [enqueue(ready, str(n)) for n in range(5)][::-1]
 

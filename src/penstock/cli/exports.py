@@ -56,10 +56,13 @@ def export(
 
 def _table(jobs: Pages) -> bool:
     writer, wrote = csv.writer(sys.stdout, lineterminator="\n"), False
-    writer.writerow(COLUMNS)
     for job in jobs:
+        if not wrote:
+            writer.writerow(COLUMNS)
         shown, wrote = job_object(job, payload=False), True
         writer.writerow(_cell(shown[name]) for name in COLUMNS)
+    if not wrote:
+        writer.writerow(COLUMNS)
     return wrote
 
 

@@ -54,15 +54,16 @@ def print_pages(pages: Pages, now: datetime, *, payloads: bool, as_json: bool, e
 
 
 def _print_json(pages: Pages, *, payloads: bool) -> None:
-    """Write the document as the jobs come: there may be millions."""
-    comma, hint = "", ""
-    click.echo('{"jobs":[', nl=False)
+    """Write the document as the jobs come: there may be millions; of a list that is refused, nothing."""
+    begin, hint = '{"jobs":[', ""
+    before = begin
     for job in pages:
-        click.echo(comma + encode(job_object(job, payload=payloads)), nl=False)
-        comma = ","
-    if not comma and (why := pages.why_empty()):
+        click.echo(before + encode(job_object(job, payload=payloads)), nl=False)
+        before = ","
+    rest = before if before is begin else ""
+    if rest and (why := pages.why_empty()):
         hint = f',"hint":{encode(why)}'
-    click.echo(f'],"next":{encode(pages.next)}{hint}}}')
+    click.echo(f'{rest}],"next":{encode(pages.next)}{hint}}}')
 
 
 def _print_table(pages: Pages, now: datetime, empty: str) -> None:
