@@ -1,5 +1,6 @@
 """What may be wrong with filters that find nothing: a lane nobody made, a group nobody named."""
 
+from penstock.domain.filter_line import quoted
 from penstock.domain.filters import MAX_PAGE, JobQuery
 from penstock.domain.names import near, unknown
 from penstock.errors import Forbidden
@@ -21,7 +22,7 @@ def why_empty(store: Store, query: JobQuery) -> str | None:
     meant = f"; did you mean {', '.join(close)}?" if close else ""
     return (
         f"no ordered job of group {query.group}{meant}; jobs of mode immediate have no place in a group,"
-        f' the filter group~"{query.group}" finds those too'
+        f" the filter group~{quoted(query.group)} finds those too"
     )
 
 

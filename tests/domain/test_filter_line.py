@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.filter_line import NAMES, read_filter
+from penstock.domain.filter_line import NAMES, quoted, read_filter
 from penstock.domain.filters import Span
 from penstock.domain.fingerprints import fingerprint_of, pattern_of
 from penstock.domain.predicates import Op, Predicate, compared, member
@@ -77,6 +77,11 @@ def test_now_is_not_asked_for_nothing() -> None:
 )
 def test_predicates(line: str, predicate: Predicate) -> None:
     assert read(line) == {"where": (predicate,)}
+
+
+@pytest.mark.parametrize("value", ['"q"', "a\\b", '\\"', "a,b c", "", 'x" lane:"y'])
+def test_what_is_quoted_is_read_as_it_was(value: str) -> None:
+    assert read(f"group:{quoted(value)}") == {"group": value}
 
 
 def test_ids_and_states() -> None:

@@ -102,6 +102,11 @@ def read_filter(text: str, *, now: Callable[[], datetime]) -> Read:
     return reading.found
 
 
+def quoted(value: str) -> str:
+    """Return a value as a line has it, whatever is in it."""
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
 # -- the line
 def _terms(text: str) -> list[Term]:
     if len(text) > LONGEST:

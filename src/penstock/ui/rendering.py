@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.domain.filter_line import quoted
 from penstock.ui import words
 from penstock.ui.assets import Assets
 
@@ -28,6 +29,7 @@ def environment(assets: Assets) -> Environment:
     )
     for name in FILTERS:
         env.filters[name] = getattr(words, name)
+    env.filters["quoted"] = quoted
     env.globals |= {"asset": assets.url, "spark": spark, "depths": depths, "query": query}
     return env
 
