@@ -139,6 +139,12 @@ def test_only_json_is_read(shared: Http, path: str, kind: str) -> None:
     assert "application/json" in answer.json()["hint"]
 
 
+def test_a_body_that_is_packed_is_refused_as_such(shared: Http) -> None:
+    answer = shared.post("/api/jobs", '{"lane": "orders"}', headers={"Content-Encoding": "gzip"})
+
+    assert (answer.status_code, answer.json()["detail"]) == (415, "the body is packed (gzip)")
+
+
 @pytest.mark.parametrize(
     "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON; charset=UTF-8"]
 )

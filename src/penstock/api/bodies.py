@@ -32,6 +32,10 @@ async def json_text(request: Request[Any, Any, Any]) -> str:
             f"the body is {kind or 'of no type'}" + (f" in {options['charset']}" if options else ""),
             hint="send JSON in UTF-8 and the header Content-Type: application/json",
         )
+    packed = request.headers.get("content-encoding", "identity")
+    if packed.lower() != "identity":
+        hint = "send the JSON as it is, without Content-Encoding"
+        raise Problem(415, "wrong-content-type", f"the body is packed ({packed})", hint=hint)
     body = await request.body()
     try:
         return body.decode()
