@@ -111,6 +111,7 @@ def test_lists_have_names_of_their_own(every: Http) -> None:
     [lane] = every.get("/api/jobs/stats").json()["lanes"]
     assert (lane["lane"], lane["pending"], lane["due"]) == ("orders", 2, 1)
     assert every.get("/api/jobs/history?from=yesterday").status_code == 422
+    assert "pending is no end" in every.get("/api/jobs/history?state=dead,pending").json()["detail"]
 
 
 def test_a_bad_filter_is_told_with_its_place(http: Http) -> None:

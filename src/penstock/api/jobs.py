@@ -16,9 +16,9 @@ from penstock.domain.filters import SCHEDULED, Order, Span
 from penstock.domain.job import Enqueued
 from penstock.domain.masking import without_credentials
 from penstock.domain.queries import Filters, job_query
-from penstock.domain.states import TERMINAL
+from penstock.domain.states import TERMINAL, JobState
 from penstock.empty import why_empty
-from penstock.errors import InvalidJob, PenstockError
+from penstock.errors import InvalidJob, InvalidQuery, PenstockError
 from penstock.observability.enqueueing import carrying
 from penstock.wire import (
     batch_object,
@@ -145,6 +145,12 @@ def _history(client: Client, items: Items) -> str:
     found = read_params(items, {**KINDS, **SPAN})
     span = Span(found.pop("from", None), found.pop("to", None))
     more = {"finished": span} if span else {}
+    ends = [state.label for state in JobState if state in TERMINAL]
+    live = [
+        state.label for state in JobState if state not in TERMINAL and state.label in found.get("state", ())
+    ]
+    if live:
+        raise InvalidQuery("state", f"{live[0]} is no end: this lists jobs that are {', '.join(ends)}")
     return listed(client, cast("Filters", {"state": [*TERMINAL], **found, **more}))
 
 

@@ -60,13 +60,20 @@ def job_query(filters: Filters, *, now: Callable[[], datetime]) -> JobQuery:
     read: dict[str, Any] = {**read_filter(line, now=now)}
     said: frozenset[JobState] = read.pop("state", frozenset())
     if said and states and not said & states:
-        raise InvalidQuery("state", "the filter and what stands beside it leave no state")
+        raise InvalidQuery(
+            "state",
+            f"the filter asks for {_labels(said)}, this list for {_labels(states)}: they leave no state",
+        )
     for name in read.keys() & rest.keys():
         if read[name] != rest[name]:
             raise InvalidQuery(name, "stands in the filter and beside it: say it once")
     wanted = said & states if said and states else said | states
     order = _order(rest.pop("order", Order.NEWEST))
     return JobQuery(states=wanted, order=order, line=line, **{**read, **rest})
+
+
+def _labels(states: Iterable[JobState]) -> str:
+    return ", ".join(state.label for state in JobState if state in states)
 
 
 def _checked(name: str, value: object) -> object:
