@@ -117,6 +117,15 @@ async def test_a_node_that_stops_says_so_of_the_rest_of_a_run_too(engine: Engine
     assert {event.why for event in engine.seen(ReturnedJobs)} == {"the node stops"}
 
 
+async def test_jobs_of_a_slow_pool_come_again_soon_enough_to_notice_that_it_is_faster(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="2/h", burst=1), actor="test")
+    engine.lane(pool="web")
+    *_, last = engine.enqueue(*[{}] * 5)
+    async with engine.node():
+        await engine.until(lambda: engine.client.get(last).live.due_at > engine.store.now())
+        assert engine.client.get(last).live.due_at - engine.store.now() < timedelta(seconds=70)
+
+
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:
     engine.store.put_pool(pool("web", rate="60/s", burst=6), actor="test")
     engine.lane(pool="web", weight=3)

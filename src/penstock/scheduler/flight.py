@@ -36,6 +36,7 @@ from penstock.scheduler.weeding import instead, kept_back
 SLOT_S: Final = 0.005
 LONG: Final = timedelta(seconds=2)
 TOO_LONG_S: Final = 5.0
+LONGEST: Final = timedelta(minutes=1)  # a limit may be raised, a lane moved: that is not to be waited for
 BEHIND: Final = "behind one of its group that did not go"
 
 
@@ -351,9 +352,8 @@ class Flight:
                 keep.append(claimed)
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
-            soonest = max(wait / self._deck.limits.nodes, spread)  # others may want none of it
-            # What only the lane keeps stays in front: no more of it is claimed than may go soon.
-            after = soonest if limit.scope == "pool" else None
+            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)  # others may want none of it
+            after = soonest if limit.scope == "pool" else None  # else it stays in front: see `Limits.room`
             self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", after)})
             self._next_of_group(claimed, went=False)
         self._ready = keep if len(keep) < len(self._ready) else self._ready
