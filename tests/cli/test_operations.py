@@ -51,7 +51,7 @@ def test_nobody_is_surprised(ready: Run, dead: list[str]) -> None:
 
 
 def test_a_replay_is_watched_to_its_end(read: RunJson, dead: list[str], node: Process) -> None:
-    ended = read("replay", "error:timeout", *WHY, "--yes", "--rate", "100")
+    ended = read("replay", "error:timeout", *WHY, "--yes")
 
     assert (ended["state"], ended["matched"], ended["done"]) == ("done", 2, 2)
     with Client("sqlite:///penstock.db") as client:
@@ -60,10 +60,10 @@ def test_a_replay_is_watched_to_its_end(read: RunJson, dead: list[str], node: Pr
 
 
 def test_operations_are_listed_shown_and_stopped(ready: Run, read: RunJson, dead: list[str]) -> None:
-    begun = read("bulk", "skip", "state:dead", *WHY, "--yes", "--no-wait")
+    begun = read("bulk", "skip", "state:dead", *WHY, "--yes", "--no-wait", "--rate", "100")
     [listed] = read("operations", "list")["operations"]
 
-    assert listed["id"] == begun["id"]
+    assert (listed["id"], listed["rate"]) == (begun["id"], 100)
     assert "collecting" in ready("operations", "list").stdout
     assert read("operations", "show", begun["id"])["reason"] == "the shop is back"
     assert read("operations", "stop", begun["id"], "--reason", "a mistake")["state"] == "stopped"
