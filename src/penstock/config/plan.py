@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from penstock.config.changing import LANE
 from penstock.config.declared import Declared
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.pools import POOL_SETTINGS, Pool
@@ -42,13 +43,15 @@ def plan(wanted: Declared, *, lanes: Mapping[str, Lane], pools: Mapping[str, Poo
 
 def apply(store: Store, wanted: Declared, *, actor: str) -> list[Change]:
     """Make the store as the file says; return what that was."""
-    lanes = store.lanes()
-    changes, settled = plan(wanted, lanes=lanes, pools=store.pools()), _settled(wanted, lanes)
+    changes = plan(wanted, lanes=store.lanes(), pools=store.pools())
     for change in changes:
         if change.any and change.kind == "pool":
             store.put_pool(wanted.pools[change.name], actor=actor)
         elif change.any:
-            store.put_lane(settled[change.name], actor=actor)
+            said = dict(wanted.lanes[change.name].settings)
+            if change.name in wanted.silent:
+                del said["enabled"]  # as it is when this is written, not when it was planned
+            LANE.change(store, change.name, said, actor=actor)
     return changes
 
 
