@@ -68,6 +68,8 @@ def test_a_node_that_stops_serves_nothing() -> None:
     said = read('{"lanes": ["a"], "stops": true}')
     assert (said.stops, said.serves("a"), said.names("a"), said.sends) == (True, False, True, True)
     assert not read('{"stops": "soon"}').stops
+    assert [read(note).fit for note in ('{"stops": true}', '{"drains": 0}', '{"lanes": []}')] == [False] * 3
+    assert read('{"standby": ""}').fit
     assert gist('{"stops": true}') != gist("{}")
 
 

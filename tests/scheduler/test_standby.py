@@ -11,6 +11,7 @@ import redis.asyncio as redis
 from penstock.domain.states import JobState
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Event, StoreFailed
+from penstock.scheduler.board import count_nodes
 from penstock.scheduler.standby import RedisLease
 from tests.brokers import Redis
 from tests.conftest import running
@@ -184,10 +185,23 @@ async def test_the_node_that_dispatches_hands_over_when_it_drains(
         [before] = engine.enqueue({})
         await engine.ended(before)
         drains, stays = (one, other) if engine.client.get(before).live.node == one.deck.node else (other, one)
-        await engine.until(lambda: drains.deck.board.nodes == 2)
+        await engine.until(lambda: (drains.deck.board.nodes, drains.deck.board.heirs) == (1, 1))
         engine.store.drain_node(drains.deck.node, draining=True, actor="ann", reason="a new version")
         await engine.until(lambda: drains.deck.board.drain is not None)
         [after] = engine.enqueue({})
         await engine.ended(after)
 
     assert engine.client.get(after).live.node == stays.deck.node
+
+
+async def test_only_nodes_that_send_share_the_limits_and_those_that_could_inherit(
+    engine: Engine,
+) -> None:
+    notes = ["{}", '{"standby": ""}', '{"drains": 0}', '{"stops": true}', '{"lanes": []}']
+    sends, stands_by, *_ = numbers = [engine.store.register_node(f"node {note}") for note in notes]
+    for number, note in zip(numbers, notes, strict=True):
+        engine.store.beat(number, note)
+
+    assert count_nodes(engine.store, sends) == (1, 1)  # all of it is its own; the one on standby could
+    assert count_nodes(engine.store, stands_by) == (1, 1)
+    assert count_nodes(engine.store, 0) == (1, 2)

@@ -56,9 +56,14 @@ class Said:
         """Whether it is a node that sends jobs, of whatever lanes."""
         return bool(self.lanes)
 
+    @property
+    def fit(self) -> bool:
+        """Whether it is a node that sends jobs, or would if it had the lease."""
+        return self.sends and self.drains is None and not self.stops
+
     def serves(self, lane: str) -> bool:
         """Say whether the node is to send that lane's jobs."""
-        return self.drains is None and self.standby is None and not self.stops and self.names(lane)
+        return self.fit and self.standby is None and self.names(lane)
 
     def names(self, lane: str) -> bool:
         """Say whether the lane is one of the node's own, be it that it drains, stands by or stops."""

@@ -27,6 +27,7 @@ LONGEST_LEASE: Final = timedelta(seconds=15)
 class Board:
     """The settings as of the last look; `drain`: this node was told to claim nothing more.
 
+    `nodes` send, this one among them; `heirs` are others that could, on standby or not.
     After a look that failed it is `blind`: nobody knows what was changed meanwhile.
     """
 
@@ -41,6 +42,7 @@ class Board:
     drain: Pause | None = None
     blind: bool = False
     nodes: int = 1
+    heirs: int = 0
     poll: timedelta = timedelta(seconds=1)
     shortest_lease: timedelta = timedelta(seconds=15)
     ahead: dict[str, timedelta] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Board:
             del self._plans[name]
         if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
             self._counted_at = ground.monotonic()
-            self.nodes = await ground.call(_count_nodes, store)
+            self.nodes, self.heirs = await ground.call(count_nodes, store, self.node)
         return False
 
     def _stopped_pools(self) -> object:
@@ -135,5 +137,9 @@ def _look(
     return store.lanes(), store.pools(), store.targets(), store.store_pause(), drain
 
 
-def _count_nodes(store: Store) -> int:
-    return max(1, sum(said.sends and not said.stops for said in alive(store.nodes(), store.now())))
+def count_nodes(store: Store, node: int) -> tuple[int, int]:
+    """Return how many nodes send now, which share the limits, and how many others could."""
+    rows, now = store.nodes(), store.now()
+    at_work = [said for said in alive(rows, now) if said.fit and said.standby is None]
+    others = [said for said in alive((row for row in rows if row.id != node), now) if said.fit]
+    return max(1, len(at_work)), len(others)

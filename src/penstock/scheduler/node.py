@@ -256,7 +256,7 @@ class Node:
         return await self.standby.tick()
 
     def _gives_way(self) -> bool:
-        return self.deck.board.drain is not None and self.deck.board.nodes > 1
+        return self.deck.board.drain is not None and self.deck.board.heirs > 0
 
     def _leads(self) -> bool:
         return not self.options.standby or (self.standby or self.leader).leads()
