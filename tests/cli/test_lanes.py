@@ -92,6 +92,7 @@ def test_set_makes_a_lane_only_when_told_to(ready: Run) -> None:
     [
         ("rat=5/s", 2, "rat: there is no such setting; did you mean rate"),
         ("rate", 2, "'rate': write NAME=VALUE"),
+        ("=5", 2, "'=5': write NAME=VALUE"),
         ("rate=fast", 2, "rate: 'fast' is not a rate: write 200/s, 10/m or 5/h"),
         ("batch_size=0", 2, "batch_size: must be at least 1"),
         ("batch_size=many", 2, "batch_size: write a whole number"),

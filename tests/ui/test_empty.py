@@ -55,7 +55,8 @@ def test_a_list_for_a_name_that_nobody_knows_says_which_is_near(bare: Http) -> N
     bare.node.client.store.put_lane(lane("orders"), actor="test")
     bare.node.figures.forget()
 
-    assert "did you mean orders?" in words_of(bare, "/jobs?q=lane:oders")
+    for path in ("/jobs?q=lane:oders", "/groups?lane=oders", "/history?lane=oders"):
+        assert "did you mean orders?" in words_of(bare, path)
     assert "No ordered job of group A-1" in words_of(bare, "/jobs?q=lane:orders+group:A-1")
     assert "Show all jobs" in words_of(bare, "/jobs?q=lane:orders")
 

@@ -156,7 +156,7 @@ def put(
 
 def _pair(kind: Kind[Named], text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
-    if not equals:
+    if not equals or not name:
         raise click.BadParameter(
             f"{text!r}: write NAME=VALUE, or NAME= for the default", param_hint="SETTING"
         )

@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.filters import Page
+from penstock.domain.names import unknown
 from penstock.domain.states import TERMINAL
 from penstock.errors import InvalidQuery
 from penstock.ui.site import AnyRequest, Site
@@ -40,6 +41,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         page = site.client.list(filter=line, state=wanted, limit=PAGE, after=asked["after"] or None)
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
+    known = [each["lane"] for each in figures["lanes"]]
     shown = [job_object(job, payload=False) for job in page.jobs]
     return {
         "screen": "history",
@@ -53,6 +55,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "ends": ENDS,
         "spans": SPANS,
         "lanes": figures["lanes"],
+        "why": unknown("lane", lane, known) if (lane := asked["lane"]) and lane not in known else None,
         "outcomes": Counter(job["state"] for job in shown),
         "line": f"{line} state:{asked['state'] or ','.join(ENDS)}".strip(),
     }
