@@ -122,6 +122,13 @@ def test_a_claim_that_nobody_takes_over_is_an_error(ready: Run) -> None:
     assert "nobody takes it over" in said(ready, "recovery", code=1)
 
 
+def test_a_node_that_has_just_stopped_is_not_one_that_does_not_lead(ready: Run) -> None:
+    with Client("sqlite:///penstock.db") as client:
+        client.store.beat(client.store.register_node("gone"), '{"stops": true}')
+
+    assert said(ready, "nodes").startswith("no node is running")
+
+
 def test_no_secret_gets_into_a_report(ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_STORE", "postgresql://me:hunter2@127.0.0.1:1/db")
     assert "hunter2" not in ready("doctor", code=4).output

@@ -97,10 +97,11 @@ def _version(package: str) -> str | None:
 def nodes_of(store: Store) -> Iterator[Symptom]:
     """Who is at work, and whether somebody leads."""
     now = store.now()
-    alive = [node for node in store.nodes() if now - node.seen_at < ALIVE and read(node.note).sends]
+    seen = [(node, read(node.note)) for node in store.nodes() if now - node.seen_at < ALIVE]
+    alive = [node for node, said in seen if said.sends and not said.stops]
     if not alive:
         start = "start one: penstock serve (or penstock dev)"
-        yield Symptom("warning", "nodes", "no node has been seen for 30 s: nothing is sent", start)
+        yield Symptom("warning", "nodes", "no node is running: nothing is sent", start)
         return
     leader = store.leader()
     for node in alive:
