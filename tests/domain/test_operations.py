@@ -100,6 +100,14 @@ def test_a_slice_counts_what_became_of_its_jobs() -> None:
     assert worked(operation(), answers, LAST, now=NOW).next_at == NOW
 
 
+@pytest.mark.parametrize(("late", "next_in"), [(0, 0.25), (0.6, -0.35), (30, -0.75)])
+def test_a_rate_of_many_slices_a_second_makes_up_for_a_look_per_second(late: float, next_in: float) -> None:
+    answers = [(Effect.NOW, "")] * SLICE
+    due = operation(rate=4 * SLICE)._replace(next_at=NOW - timedelta(seconds=late))
+
+    assert worked(due, answers, LAST, now=NOW).next_at == NOW + timedelta(seconds=next_in)
+
+
 def test_of_many_reasons_the_first_are_kept() -> None:
     answers = [(Effect.REFUSED, f"reason {n}") for n in range(MOST_REFUSALS + 5)]
     found = json.loads(worked(operation(), answers, LAST, now=NOW).refusals)

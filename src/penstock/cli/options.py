@@ -31,8 +31,6 @@ def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> 
             package_of(value)
     except InvalidSetting as error:
         raise click.BadParameter(error.problem, param=option) from error
-    except ValueError as error:  # brackets that do not close
-        raise click.BadParameter(f"is no address: {error}", param=option) from error
     return value
 
 
@@ -40,7 +38,7 @@ def api_url(_: click.Context, option: click.Parameter, value: str | None) -> str
     """Return the address of a node as it was given, or refuse what is none."""
     try:
         fine = value is None or is_api(value)
-    except ValueError:  # brackets that do not close
+    except InvalidSetting:  # brackets that do not close
         fine = False
     if not fine:
         raise click.BadParameter("write http://HOST:7070 or https://HOST", param=option)

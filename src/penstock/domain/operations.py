@@ -28,6 +28,7 @@ MOST_OPEN: Final = 20
 MOST_RATE: Final = 10_000
 COLLECT: Final = 500
 SLICE: Final = 100
+SECOND: Final = timedelta(seconds=1)
 KEPT: Final = timedelta(days=30)
 MOST_REFUSALS: Final = 20
 S = JobState
@@ -176,14 +177,17 @@ def worked(
     if last is None:
         return operation._replace(state=OperationState.DONE, finished_at=now)
     counted = {effect: sum(1 for found, _ in answers if found is effect) for effect in Effect}
-    pause = timedelta(seconds=len(answers) / operation.rate) if operation.rate else timedelta(0)
+    rate = operation.rate or 0
+    # What a slice is less than a second's worth of is looked at once a second, and makes up for that.
+    since = max(operation.next_at, now - SECOND) if rate > SLICE else now
+    pause = timedelta(seconds=len(answers) / rate) if rate else timedelta(0)
     return operation._replace(
         done=operation.done + counted[Effect.NOW],
         requested=operation.requested + counted[Effect.REQUESTED],
         refused=operation.refused + counted[Effect.REFUSED],
         refusals=_refusals(operation.refusals, answers),
         place=json.dumps(last[:4]),
-        next_at=now + pause,
+        next_at=since + pause,
     )
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.leases import Term
-from penstock.domain.operations import Operation, OperationState
+from penstock.domain.operations import OPEN, OperationState
 from penstock.errors import PenstockError, StoreUnavailable, TermOver
 from penstock.scheduler.ground import Ground
 
@@ -31,11 +31,6 @@ class Operating:
             except PenstockError as error:
                 # One that cannot go on must not keep the others from going on.
                 after = await self.ground.call(store.fail_operation, operation.id, str(error), under=term)
-            busy = busy or (after != operation and _hurries(after))
+            # What its rate holds up is as it was, and is looked at again after a while.
+            busy = busy or (after != operation and after.state in OPEN)
         return busy
-
-
-def _hurries(operation: Operation) -> bool:
-    """Say whether nothing but the work itself holds it up."""
-    working = operation.state in (OperationState.COLLECTING, OperationState.WORKING)
-    return working and operation.rate is None

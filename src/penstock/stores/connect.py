@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from penstock.errors import InvalidSetting, StoreError, StoreUnavailable
 from penstock.ports.clock import SystemClock
@@ -57,7 +57,7 @@ def opened(given: str | Store | None, *, clock: Callable[[], datetime], key: str
 
 def is_api(url: str) -> bool:
     """Say whether this is the address of an API."""
-    return urlsplit(url).scheme in {"http", "https"}
+    return _parts(url).scheme in {"http", "https"}
 
 
 def open_queues(url: str) -> Store:
@@ -82,7 +82,7 @@ def queues_file(url: str) -> str:
 def package_of(url: str) -> str:
     """Return the package of the URL's dialect, where its migrations are, or raise InvalidSetting."""
     # What is shown of a URL that is not understood is its scheme: the rest may hold a password.
-    scheme = urlsplit(url).scheme
+    scheme = _parts(url).scheme
     if scheme not in _PACKAGES:
         shown = f'"{scheme}:" is no store' if scheme else "this is no URL"
         raise InvalidSetting("store", f"{shown}: write {DEFAULT_URL} or postgresql://user@host/database")
@@ -136,9 +136,18 @@ def file_of(url: str) -> str | None:
     return _path(url) if package_of(url) == _SQLITE else None
 
 
+def _parts(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # a bracket that is not closed, say; what it quotes may hold a password
+        raise InvalidSetting(
+            "store", f"this is no URL: write {DEFAULT_URL} or postgresql://user@host/database"
+        ) from error
+
+
 def _path(url: str) -> str:
     """Return the file: `sqlite:///penstock.db` is relative, `sqlite:////var/lib/penstock.db` is not."""
-    parts = urlsplit(url)
+    parts = _parts(url)
     path = unquote(parts.path).removeprefix("/")
     if parts.netloc or parts.query or parts.fragment or not path:
         raise InvalidSetting(
