@@ -70,7 +70,11 @@ def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         # where it looks
         ("jobs list --store penstock.db", 2, "write sqlite:///penstock.db or postgresql://"),
         ("jobs list --store sqlite://penstock.db", 2, "with three slashes"),
-        ("jobs list --store postgresql://[", 2, "this is no URL: write sqlite:///penstock.db or postgresql://"),
+        (
+            "jobs list --store postgresql://[",
+            2,
+            "this is no URL: write sqlite:///penstock.db or postgresql://",
+        ),
         ("jobs list --store sqlite:///elsewhere.db", 4, "run penstock migrate"),
         ("jobs list --store postgresql://me@127.0.0.1:1/db", 4, "Start the server, or name another store"),
         (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.texts import shown, stamp
+from penstock.domain.texts import no_formula, shown, stamp
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ from penstock.domain.texts import shown, stamp
 )
 def test_a_text_is_shown_on_one_line(text: str, expected: str) -> None:
     assert shown(text, 10) == expected
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_a_cell_is_no_formula(text: str) -> None:
+    assert no_formula(text) == f"'{text}"
+    assert no_formula(f"a{text}") == f"a{text}"
 
 
 @given(st.text(), st.integers(1, 50))
