@@ -95,6 +95,30 @@ async def test_a_node_that_stops_brings_back_the_token_it_holds(engine: Engine) 
     assert grant.tokens or grant.ready_in  # None: somebody holds it
 
 
+async def test_of_a_pool_no_more_is_claimed_than_can_go_soon(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="4/s", burst=1), actor="test")
+    engine.lane(pool="web", batch_size=50)
+    engine.enqueue(*({} for _ in range(300)))
+    async with engine.node() as node:
+        await engine.until(lambda: len(engine.sent) >= 6)
+        node.hurry.set()
+
+    assert sum(event.jobs for event in engine.seen(Claimed)) < 100  # one look at many, and then a few
+
+
+async def test_a_job_with_a_pool_of_its_own_does_not_wait_for_that_of_its_lane(engine: Engine) -> None:
+    for name, rate in (("slow", "1/m"), ("fast", "100/s")):
+        engine.store.put_pool(pool(name, rate=rate, burst=1), actor="test")
+    engine.lane(pool="slow")
+    engine.enqueue(*({} for _ in range(300)))
+    quick = engine.enqueue(*({"pool": "fast"} for _ in range(5)))
+    async with engine.node() as node:
+        await engine.ended(*quick)
+        node.hurry.set()
+
+    assert len(engine.sent) == 6
+
+
 async def test_a_node_that_stops_does_not_wait_for_the_tokens_of_what_is_due(engine: Engine) -> None:
     engine.store.put_pool(pool("web", rate="30/m", burst=1), actor="test")
     engine.lane(pool="web")
@@ -118,12 +142,24 @@ async def test_a_node_that_stops_says_so_of_the_rest_of_a_run_too(engine: Engine
 
 
 async def test_jobs_of_a_slow_pool_come_again_soon_enough_to_notice_that_it_is_faster(engine: Engine) -> None:
-    engine.store.put_pool(pool("web", rate="2/h", burst=1), actor="test")
+    engine.store.put_pool(pool("web", rate="2/h", burst=1, key="tenant"), actor="test")
     engine.lane(pool="web")
     *_, last = engine.enqueue(*[{}] * 5)
     async with engine.node():
         await engine.until(lambda: engine.client.get(last).live.due_at > engine.store.now())
         assert engine.client.get(last).live.due_at - engine.store.now() < timedelta(seconds=70)
+
+
+async def test_what_waits_for_the_pool_of_its_lane_goes_at_once_when_that_is_faster(engine: Engine) -> None:
+    engine.store.put_pool(pool("web", rate="2/h", burst=1), actor="test")
+    engine.lane(pool="web")
+    ids = engine.enqueue(*[{}] * 20)
+    async with engine.node():
+        await engine.until(lambda: bool(engine.seen(ReturnedJobs)))
+        engine.store.put_pool(pool("web", rate="100/s", burst=10), actor="test")
+        await engine.ended(*ids)
+
+    assert [call.envelope.id for call in engine.sent] == ids
 
 
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:

@@ -27,6 +27,7 @@ LONGEST_LEASE: Final = timedelta(seconds=15)
 class Board:
     """The settings as of the last look; `drain`: this node was told to claim nothing more.
 
+    `loose` pools are those of no lane, only jobs can name them.
     `nodes` send, this one among them; `heirs` are others that could, on standby or not.
     After a look that failed it is `blind`: nobody knows what was changed meanwhile.
     """
@@ -36,6 +37,7 @@ class Board:
     changed: Callable[[str], None] = lambda _: None
     lanes: dict[str, Lane] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
     targets: dict[str, Target] = field(default_factory=dict)
     pause: Pause | None = None
     node: int = 0
@@ -62,6 +64,7 @@ class Board:
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
         self._tell_halts(pause, drain)
         self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
+        self.loose = frozenset(pools) - {lane["pool"] for lane in lanes.values()}
         self._said_stopped.clear()
         self._read_times()
         self._tell_changes(before, everything=stopped_before != self._stopped_pools())

@@ -120,15 +120,16 @@ class LaneCycle:
         plan = deck.board.plan(lane, sink)
         room, soon = self._room(plan, sink)
         self.crowded = room <= 0
-        more = False
+        whole = deck.mixed(self.name) or deck.strays[self.name].due(deck.ground.monotonic())
+        line, more = plan.batch if whole else deck.limits.line(plan), False
         if self._jobs_at is not None:
-            now_room = min(room, deck.limits.room(plan, plan.limits))
+            now_room = min(room, line, deck.limits.room(plan, plan.limits))
             limit, ahead = self._share(self._jobs_at, now, plan, room=now_room, soon=soon)
             got = await self._claim(store.claim, plan, sink, limit=limit, ahead=ahead)
             more, self._jobs_at = self._next(got, limit, self._jobs_at)
-            room, soon = room - got, soon - got
+            room, line, soon = room - got, line - got, soon - got
         if self._groups_at is not None:
-            now_room = min(room, deck.limits.room(plan, plan.group_limits))
+            now_room = min(room, line, deck.limits.room(plan, plan.group_limits))
             limit, ahead = self._share(self._groups_at, now, plan, room=now_room, soon=soon)
             limit = max(limit > 0, limit // plan.run)
             got = await self._claim(store.claim_groups, plan, sink, limit=limit, ahead=ahead)
@@ -202,6 +203,7 @@ class LaneCycle:
             self._had_groups or claim.groups,
             self._had_jobs or not claim.groups,
         )
+        deck.strays[self.name].learn(plan, claim.jobs, started, line=deck.limits.line(plan))
         flight = Flight(deck, plan, sink, claim, claim_took=took, moved=self._wake.set)
         self._flights[flight] = None
         self._tasks.create_task(self._carry(flight))

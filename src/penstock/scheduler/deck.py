@@ -1,7 +1,7 @@
 """What all claims of a node share while they are in the air."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +15,7 @@ from penstock.scheduler.holding import Holdings
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
 from penstock.scheduler.outlets import Outlets
+from penstock.scheduler.strays import Strays
 from penstock.scheduler.timing import StoreTime
 
 MOST_TICKS: Final = 200  # a second
@@ -48,6 +49,7 @@ class Deck:
     sent: int = 0
     failed: int = 0
     ticks: list[Tick] = field(default_factory=list)
+    strays: dict[str, Strays] = field(default_factory=lambda: defaultdict(Strays))
     outages: Outages = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,10 @@ class Deck:
         if self.stop.is_set():
             return "the node stops"
         return None if self.board.drain is None else "the node drains"
+
+    def mixed(self, lane: str) -> bool:
+        """Say whether jobs of the lane may well name pools of their own."""
+        return bool(self.board.loose) or self.strays[lane].about(self.ground.monotonic())
 
     def count(self, answers: Counter[str]) -> None:
         """Count what calls were answered, by the word for it, since the node started."""

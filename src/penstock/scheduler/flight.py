@@ -343,7 +343,7 @@ class Flight:
     def _return_hopeless(self, now: float) -> None:
         """Give back what its limits keep for long: it costs nothing then, and jobs of other pools pass."""
         places: Counter[object] = Counter()
-        keep: list[Claimed] = []
+        keep, mixed = list[Claimed](), self._deck.mixed(self._plan.name)
         for claimed in self._ready:
             limit = self._plan.limits_of(claimed)[-1]
             places[limit[:3]] += 1
@@ -351,10 +351,10 @@ class Flight:
             if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
                 keep.append(claimed)
                 continue
-            spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
-            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)  # others may want none of it
-            after = soonest if limit.scope == "pool" else None  # else it stays in front: see `Limits.room`
-            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", after)})
+            spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())  # others may want none of it:
+            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)
+            first = limit.scope == "lane" or (limit in self._plan.shared and not mixed)
+            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", None if first else soonest)})
             self._next_of_group(claimed, went=False)
         self._ready = keep if len(keep) < len(self._ready) else self._ready
 

@@ -36,6 +36,7 @@ REPORT_S: Final = 0.02
 OTHERS_S: Final = 0.025
 LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
+AT_HAND: Final = 50
 ALL: Final = 2**31 - 1
 
 
@@ -191,6 +192,22 @@ class Limits:
                 if free - waiting < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
         return max(0, room)
+
+    def line(self, plan: Plan) -> int:
+        """Return how many more jobs of a lane may stand in line for the pool that it shares with others.
+
+        Each lane has this node's part of what a second brings there, or some that take free slots at once:
+        enough for its turns. What waits in the store keeps its place and costs nothing.
+        """
+        line = plan.batch
+        for limit in plan.shared:
+            share = self._share(limit, plan)
+            standing = sum(jobs for (lane, _), jobs in share.wants.items() if lane == plan.name)
+            if limit.rate is not None:
+                line = min(line, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - standing)
+            if limit.max_in_flight is not None:
+                line = min(line, max(AT_HAND, 4 * self._fair(limit)) - standing)
+        return max(0, line)
 
     def patience(self, limit: Limit, place: int) -> timedelta:
         """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.

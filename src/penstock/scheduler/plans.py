@@ -1,5 +1,6 @@
 """A lane's settings as the engine uses them: read once per version, not once per job."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -49,6 +50,7 @@ class Plan:
     give_up_on: tuple[str, ...]
     limits: tuple[Limit, ...]
     group_limits: tuple[Limit, ...]
+    shared: tuple[Limit, ...]
     format: str
     reported: bool
     pools: dict[str, Pool]
@@ -72,6 +74,11 @@ class Plan:
         if where not in self._limits:
             self._limits[where] = (*own, *pool_limit(pool, where[2]))
         return self._limits[where]
+
+    def strays(self, claimed: Claimed) -> bool:
+        """Say whether a job counts against another pool than its lane's."""
+        named = claimed.context.pool if claimed.context else None
+        return named is not None and named != self.pool and named in self.pools
 
     def slot_of(self, claimed: Claimed) -> str | None:
         """Return what the job's row is to say about the pool it occupies while it is out."""
@@ -128,7 +135,7 @@ class Plan:
 
 def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
     """Read a lane's settings; what it does not say, its sink's kind says."""
-    limits = lane_limits(lane)
+    limits, shared = lane_limits(lane), shared_limit(pools.get(lane["pool"] or ""))
     reported = (lane["complete_on"] or sink.complete_on) == "reported"
     passes = lane["hold_until"] == "sent" and sink.keeps_order
     ahead = parse_duration(lane["lookahead"])
@@ -142,7 +149,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         timeout=within("timeout", parse_duration(lane["timeout"])),
         poll=within("poll_interval", parse_duration(lane["poll_interval"])),
         ahead=ahead,
-        most_ahead=most_ahead(lane, pools.get(lane["pool"] or ""), ahead),
+        most_ahead=most_ahead(lane["batch_size"], (*limits, *shared), ahead),
         jitter=parse_duration(lane["jitter"]),
         heartbeat=parse_duration(lane["heartbeat"]),
         skip_after=lane.skip_after,
@@ -160,6 +167,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         give_up_on=words_of(lane["give_up_on"]),
         limits=limits,
         group_limits=(*limits, *groups_limit(lane)),
+        shared=shared,
         format=lane["format"] or sink.format,
         reported=reported,
         pools=pools,
@@ -176,17 +184,20 @@ def lane_limits(lane: Lane) -> tuple[Limit, ...]:
     return (Limit("lane", lane.name, "", rate, burst, lane["max_in_flight"]),)
 
 
-def most_ahead(lane: Lane, pool: Pool | None, window: timedelta) -> int:
+def most_ahead(batch: int, limits: Sequence[Limit], window: timedelta) -> int:
     """Return how many jobs are worth holding before they are due: what the rates let go within the window."""
-    shared = pool_limit(pool, "") if pool is not None and pool.key is None else ()
-    limits = (*lane_limits(lane), *shared)
     allowed = [allowance(limit.rate, limit.burst, window=window) for limit in limits if limit.rate]
-    return min([int(lane["batch_size"]), *allowed])
+    return min([batch, *allowed])
 
 
 def groups_limit(lane: Lane) -> tuple[Limit, ...]:
     """Return the limit on groups in flight: one job of each is, so it is a limit on ordered jobs."""
     return (Limit("lane", lane.name, GROUPS, None, 1, lane["max_groups"]),) if lane["max_groups"] else ()
+
+
+def shared_limit(pool: Pool | None) -> tuple[Limit, ...]:
+    """Return the limit of a lane's pool if it is one for all; with a key each job has its own."""
+    return pool_limit(pool, "") if pool is not None and pool.key is None else ()
 
 
 def pool_limit(pool: Pool, key: str) -> tuple[Limit, ...]:
