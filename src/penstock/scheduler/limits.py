@@ -36,6 +36,7 @@ REPORT_S: Final = 0.02
 OTHERS_S: Final = 0.025
 LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
+IN_LINE: Final = timedelta(seconds=2)
 AT_HAND: Final = 50
 ALL: Final = 2**31 - 1
 
@@ -196,15 +197,15 @@ class Limits:
     def line(self, plan: Plan) -> int:
         """Return how many more jobs of a lane may stand in line for the pool that it shares with others.
 
-        Each lane has this node's part of what a second brings there, or some that take free slots at once:
-        enough for its turns. What waits in the store keeps its place and costs nothing.
+        Each lane has this node's part of what two seconds bring, or some that take free slots at once: enough
+        for its turns. What waits in the store keeps its place and costs nothing.
         """
         line = plan.batch
         for limit in plan.shared:
             share = self._share(limit, plan)
             standing = sum(jobs for (lane, _), jobs in share.wants.items() if lane == plan.name)
             if limit.rate is not None:
-                line = min(line, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - standing)
+                line = min(line, allowance(limit.rate, limit.burst, window=IN_LINE / self.nodes) - standing)
             if limit.max_in_flight is not None:
                 line = min(line, max(AT_HAND, 4 * self._fair(limit)) - standing)
         return max(0, line)
@@ -243,8 +244,7 @@ class Limits:
             now = self._ground.monotonic()
             if [share for share in self._shares.values() if share.regrow(now)]:
                 self._tell()
-            shares = self._to_ask()
-            if shares:
+            if shares := self._to_ask():
                 await self.ask(shares)
             if not await wait_for(self._wanted, self._pause()):
                 for share in self._shares.values():
