@@ -26,7 +26,7 @@ def nodes() -> None:
 @json_option
 @with_client
 def list_(client: Client, *, as_json: bool) -> None:
-    """List the nodes seen within the hour, newest first: alive or gone, who leads, which drain."""
+    """List the nodes seen within the hour, newest first: alive or not, who leads, which drain."""
     now, found, leader = client.store.now(), client.store.nodes(), client.store.leader()
     if as_json:
         print_json({"nodes": [node_object(node, now, leader) for node in found], "leader": leader})
@@ -81,9 +81,11 @@ def _print(drain: Pause | None, node: int, *, as_json: bool) -> None:
 
 
 def _is(node: NodeRow, *, alive: bool) -> str:
+    said = read(node.note)
     if not alive:
         return "gone"
+    if said.stops:
+        return "stops"
     if node.drain is None:
         return "alive"
-    left = read(node.note).drains
-    return "drained" if left == 0 else "drains"
+    return "drained" if said.drains == 0 else "drains"
