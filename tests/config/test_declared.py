@@ -63,7 +63,7 @@ def test_every_mistake_is_named_at_once_with_its_line_and_a_hint(tmp_path: Path)
     )
 
     assert found == [
-        "p.toml:2: pools.web.rate: 'fast' is not a rate: write 200/s, 10/m or 5/h, nothing for no limit",
+        "p.toml:2: pools.web.rate: 'fast' is not a rate: write 200/s, 10/m or 5/h",
         "p.toml:3: pools.web.key: 'lane' is none of tenant, target, group",
         "p.toml:4: pools.web.brust: there is no such setting; did you mean burst?",
         'p.toml:6: lanes.orders.pool: unknown pool "wbe"; did you mean web?',

@@ -36,7 +36,7 @@ _PERIODS: Final = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": ti
 class BadRate(ValueError):
     """The value is not a rate or burst; the message shows how to write one."""
 
-    def __init__(self, value: object, advice: str = "write 200/s, 10/m or 5/h, nothing for no limit") -> None:
+    def __init__(self, value: object, advice: str = "write 200/s, 10/m or 5/h") -> None:
         super().__init__(f"{value!r} is not a rate: {advice}")
         self.value = value
 
