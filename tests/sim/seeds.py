@@ -12,7 +12,7 @@ from penstock.testing.sim.run import Result, command, run_seed
 from penstock.testing.sim.sweep import plans, run_small
 
 FIRST: Final = int(os.environ.get("PENSTOCK_SEED", "0"))
-PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "60"))
+PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "50"))
 CHUNK: Final = 20
 TWICE: Final = 50
 
