@@ -351,8 +351,8 @@ class Flight:
             if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
                 keep.append(claimed)
                 continue
-            spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())  # others may want none of it:
-            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)
+            spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
+            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)  # others may want none of it
             first = limit.scope == "lane" or (limit in self._plan.shared and not mixed)
             self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", None if first else soonest)})
             self._next_of_group(claimed, went=False)
