@@ -60,10 +60,7 @@ async def test_sleepers_again_and_again(tmp_path: Path, store_url: str, again: i
 
 async def sleepers(tmp_path: Path, store_url: str, seed: int = 2) -> None:
     """Freeze the leader and another node under load until their work was taken over, then let them go on."""
-    # With a time-out that ends less than a second before they wake, it would seem that the target is silent.
-    async with bench(
-        tmp_path, store_url, seed=seed, listen=("--delay", "300ms"), max_in_flight=60, timeout="60s"
-    ) as it:
+    async with bench(tmp_path, store_url, seed=seed, listen=("--delay", "300ms"), max_in_flight=60) as it:
         await it.start("a", "b", "c")
         jobs = offers(it.rng, groups=40, per_group=20, unordered=400)
         async with asyncio.TaskGroup() as tasks:

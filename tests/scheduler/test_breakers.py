@@ -9,6 +9,7 @@ from penstock import Client
 from penstock.domain.breakers import Target
 from penstock.domain.job import Claimed, Job
 from penstock.domain.lanes import lane
+from penstock.domain.outcomes import Accepted, Receipt, TryAgain, Unknown
 from penstock.domain.pauses import Pause
 from penstock.domain.states import JobState, Verb
 from penstock.ports.clock import SystemClock
@@ -86,6 +87,25 @@ async def test_while_one_call_is_tried_the_others_wait_the_longer_the_longer_it_
 
     breakers.not_tried(HOUSE)
     assert breakers.wait(HOUSE, now) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(Unknown("no answer within 15 s"), "trial"), (TryAgain("not in time"), "trial"), (Accepted(), None)],
+)
+async def test_what_a_node_did_not_hear_in_its_sleep_is_not_held_against_a_target(
+    answer: Receipt, state: str | None
+) -> None:
+    store = memory_store()
+    breakers = _breakers(store, Target(HOUSE, "trial", 20))
+    store.mark_target(HOUSE, failed=20, ok=0, trip_after=20, open_for=timedelta(0), slow_for=timedelta(0))
+
+    breakers.note(HOUSE, answer, asleep=True)
+    await breakers.tell()
+
+    known = breakers.board.targets.get(HOUSE)
+    assert (known and known.state) == state  # what it heard counts
+    assert breakers.wait(HOUSE, store.now()) is None  # and another call may be tried
 
 
 async def test_a_job_that_was_tried_meanwhile_keeps_its_back_off() -> None:

@@ -24,7 +24,6 @@ from penstock.scheduler.ground import Ground
 
 TRIP_AFTER: Final = 20
 OPEN_FOR: Final = timedelta(seconds=30)
-ASLEEP_S: Final = 1.0
 CALLED: Final = (Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown)
 NOT_LONG: Final = timedelta(seconds=1)
 QUITE_LONG: Final = timedelta(seconds=5)
@@ -90,16 +89,15 @@ class Breakers:
         """Learn that the call which `wait` let through was not made: the next one may be."""
         self._trials.pop(target or "", None)
 
-    def note(self, target: str | None, answer: object, *, overdue: float = 0.0) -> None:
-        """Count how a call to a target went; `overdue` is how long after its time it came back.
+    def note(self, target: str | None, answer: object, *, asleep: bool = False) -> None:
+        """Count how a call to a target went.
 
-        If that is long this process stood still, which says nothing of the target; nor does a call that was
-        not made.
+        A silence that this node slept through says nothing of the target; nor does a call that was not made.
         """
         if target is None:
             return
         self.not_tried(target)
-        if overdue > ASLEEP_S or not isinstance(answer, CALLED):
+        if not isinstance(answer, CALLED) or (asleep and isinstance(answer, TryAgain | Unknown)):
             return
         tally = self._tallies.setdefault(target, Tally())
         match answer:

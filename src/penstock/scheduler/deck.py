@@ -15,6 +15,7 @@ from penstock.scheduler.holding import Holdings
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
 from penstock.scheduler.outlets import Outlets
+from penstock.scheduler.pulse import Pulse
 from penstock.scheduler.strays import Strays
 from penstock.scheduler.timing import StoreTime
 
@@ -51,9 +52,10 @@ class Deck:
     ticks: list[Tick] = field(default_factory=list)
     strays: dict[str, Strays] = field(default_factory=lambda: defaultdict(Strays))
     outages: Outages = field(init=False)
+    pulse: Pulse = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outages = Outages(self.ground)
+        self.outages, self.pulse = Outages(self.ground), Pulse(self.ground)
 
     @property
     def leaving(self) -> str | None:

@@ -66,7 +66,7 @@ class Flight:
         self._next_slot = 0.0
         self._marked = claim.sending
         self._out: dict[int, Claimed] = {}
-        self._limits = Taking(deck, claim.epoch)
+        self._limits = Taking(deck, who=min(claimed.job.arrival for claimed in claim.jobs))
         self._settling = Settling(deck, plan, claim, self._written)
         self.undecided = len(claim.jobs)
         self._line_up()
@@ -286,11 +286,11 @@ class Flight:
         answers = await call_sink(self._deck, plan, self._sink, batch)
         took = ground.monotonic() - started
         self._phases["send"] += took
-        overdue = took - plan.timeout.total_seconds()
+        asleep = self._deck.pulse.stood_still(since=started)
         outcomes: dict[int, Outcome] = {}
         for claimed, answer in zip(batch, answers, strict=True):
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
-            self._deck.breakers.note(plan.aim(claimed), answer, overdue=overdue)
+            self._deck.breakers.note(plan.aim(claimed), answer, asleep=asleep)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
         kinds = Counter(type(answer).__name__.lower() for answer in answers)
         self._deck.count(kinds)

@@ -113,12 +113,12 @@ class Node:
                 self._tell_lanes(self.deck.stop)
                 services.create_task(self._insist())
                 services.create_task(self._take_leave())
-            await self.leader.resign()
-            if self.standby is not None:
-                await self.standby.resign()
             self._over.set()
             self.scout.call()
             self.deck.limits.call()
+        await self.leader.resign()  # not before its service is over: that would run for the next term
+        if self.standby is not None:
+            await self.standby.resign()
         heart.stop()
         await self.deck.outlets.close()
         self.ground.emit(NodeStopped(node=self.deck.node, returned=self.deck.returned))
@@ -168,6 +168,7 @@ class Node:
         for name, (tick, every) in services.items():
             tasks.create_task(run_service(name, tick, every=every, ground=ground, stop=over))
         tasks.create_task(self.deck.limits.run(over))
+        tasks.create_task(self.deck.pulse.run(over))
 
     async def _watch_lanes(self, lanes: asyncio.TaskGroup) -> None:
         """Keep the board up to date, and a cycle running for every lane there is."""

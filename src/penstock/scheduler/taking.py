@@ -25,7 +25,7 @@ class _Kept(NamedTuple):
 class Taking:
     """The tokens and slots of one claim's jobs."""
 
-    def __init__(self, deck: Deck, who: int) -> None:
+    def __init__(self, deck: Deck, *, who: int) -> None:
         self._deck, self._limits, self._who = deck, deck.limits, who
         self._by: dict[int, Plan] = {}
         self._kept: _Kept | None = None
