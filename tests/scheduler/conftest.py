@@ -1,4 +1,8 @@
-"""Engines on SQLite and PostgreSQL; the fastest of each kind, the conformance suite has the others."""
+"""Engines on SQLite and PostgreSQL; the fastest of each kind, the conformance suite has the others.
+
+What is about claims, limits and recovery runs on both each time. A module that is not about the dialect of a
+store says `STORES = ONE`: then PostgreSQL is left to the soak.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -7,10 +11,16 @@ import pytest
 from penstock.client import Client
 from penstock.stores.connect import connect
 from tests.conftest import Migrated
-from tests.scheduler.engine import Engine
+from tests.scheduler.engine import BOTH, Engine
 
 
-@pytest.fixture(params=["sqlite", "pg18"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test on the stores that its module names, else on both."""
+    if "url" in metafunc.fixturenames:
+        metafunc.parametrize("url", getattr(metafunc.module, "STORES", BOTH), indirect=True)
+
+
+@pytest.fixture
 def url(request: pytest.FixtureRequest, migrated_postgres: Migrated) -> Iterator[str]:
     """Return a store's URL, with its tables and nothing in them."""
     if request.param == "sqlite":

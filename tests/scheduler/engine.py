@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
+
 from penstock.client import Client
 from penstock.domain.envelopes import Envelope
 from penstock.domain.lanes import lane
@@ -25,6 +27,8 @@ from penstock.sinks.python import PythonSink
 from penstock.stores.connect import connect
 
 WAIT_S = 60
+BOTH = ("sqlite", "pg18")
+ONE = ("sqlite", pytest.param("pg18", marks=pytest.mark.soak))
 Answer = Callable[[Envelope], Receipt | Awaitable[Receipt | None] | None]
 
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from penstock.domain.outcomes import Rejected
 from penstock.domain.states import JobState
 from penstock.ports.sink import Envelope
-from tests.scheduler.engine import Engine
+from tests.scheduler.engine import ONE, Engine
 
+STORES = ONE
 QUICK = timedelta(milliseconds=50)
 
 

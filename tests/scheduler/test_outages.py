@@ -15,13 +15,9 @@ from penstock.scheduler.ground import Ground
 from penstock.scheduler.holding import Holdings, heartbeat
 from penstock.scheduler.service import LONGEST_BACKOFF, backoff, run_service
 from tests.faulty import Faulty
-from tests.scheduler.engine import Engine
+from tests.scheduler.engine import ONE, Engine
 
-
-@pytest.fixture
-def url(migrated_sqlite: str) -> str:
-    """Return one kind of store: these are not about its dialect."""
-    return migrated_sqlite
+STORES = ONE
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ from penstock.ports.events import Claimed, LaneChanged
 from penstock.ports.sink import SUCCEEDED, Probed
 from penstock.scheduler.node import Node
 from penstock.sinks.python import PythonSink
-from tests.scheduler.engine import Engine
+from tests.scheduler.engine import ONE, Engine
 from tests.scheduler.test_survival import EAGER, left_by_a_dead_node
 
+STORES = ONE
 TESTS = Path(__file__).parents[1]
 SUITE = TESTS.parent / "src/penstock/testing/store_suite"
 # Where each setting is shown to have its effect.

@@ -15,8 +15,9 @@ from penstock.scheduler.board import count_nodes
 from penstock.scheduler.standby import RedisLease
 from tests.brokers import Redis
 from tests.conftest import running
-from tests.scheduler.engine import Engine
+from tests.scheduler.engine import ONE, Engine
 
+STORES = ONE
 TTL = timedelta(milliseconds=600)
 CLOCK = SystemClock()
 Lease = Callable[[str], RedisLease]
