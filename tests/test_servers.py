@@ -1,5 +1,6 @@
 """The test servers themselves: others rely on them being fresh, restartable and gone afterwards."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,3 +80,12 @@ def test_a_missing_server(
     monkeypatch.setenv("REQUIRE_SERVICES", required)
     with pytest.raises(outcome, match="no such server"):
         missing("no such server")
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["postgresql-15", "rabbitmq-server", "activemq", "chromium", "prometheus", "faketime", "groff-base"],
+)
+def test_what_no_wheel_carries_is_installed_before_the_tests(package: str) -> None:
+    script = Path(__file__).parents[1] / "tools" / "install-services.sh"
+    assert re.search(rf"missing\+=\(.*\b{package}\b.*\)", script.read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install the servers that tests need and that no wheel carries: from Debian, only when missing, only as root.
+# Install the programs that tests need and that no wheel carries: from Debian, only when missing, only as root.
 # Tests start an instance of their own in a temporary directory; no system service is created or started.
 set -euo pipefail
 
@@ -8,6 +8,8 @@ missing=()
 [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]] || missing+=(rabbitmq-server)
 [[ -d /usr/share/activemq/lib ]] && command -v java >/dev/null || missing+=(activemq default-jre-headless)
 command -v chromium >/dev/null || missing+=(chromium)
+command -v groff >/dev/null || missing+=(groff-base)
+compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
 if [[ ${#missing[@]} -eq 0 ]]; then
     exit 0
