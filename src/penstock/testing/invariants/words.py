@@ -30,10 +30,11 @@ _NOT_SERVED: Final = "no running node"
 
 
 class Word(NamedTuple):
-    """What was said of a job at that second."""
+    """What was said of a job at that second, and who was the first of its group to go."""
 
     at: float
     found: Explanation
+    first: int | None = None
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class Words:
             self._check_neighbour(spot.job, found)
         if found.gate is Gate.DUE and found.until not in (None, spot.job.due_at):
             raise WordBroken(f"job {arrival} is due at {spot.job.due_at}", found=found)
-        self.words[arrival] = Word(at, found)
+        self.words[arrival] = Word(at, found, self._first(spot.job))
         known = self.promises.get(arrival)
         if known is None or self._changed_since(spot.job, known.at):
             self.promises[arrival] = self.words[arrival]
@@ -118,7 +119,13 @@ class Words:
         other = self.model.arrivals.get(word.found.job or "")
         if other is None:  # the group was paused
             return (job.lane, job.grp or "") not in self.model.paused
-        return other not in self.model.spots or self.model.changed_at[other] >= word.at
+        # A job that would pass a dead one stands behind one that would not: that may expire, or be taken away.
+        behind = {other, word.first} - {None, arrival}
+        return any(one not in self.model.spots or self.model.changed_at[one] >= word.at for one in behind)
+
+    def _first(self, job: Live) -> int | None:
+        rows = self.model.head((job.lane, job.grp)).rows if job.grp is not None else ()
+        return rows[0].arrival if rows else None
 
     def _gates(self, spot: Spot, clock: datetime) -> frozenset[Gate]:
         """Return what a job may wait for, first things first."""
@@ -156,9 +163,10 @@ class Words:
 
     def _stands_behind(self, job: Live) -> bool:
         key = (job.lane, job.grp or "")
-        head = self.model.head(key)
-        first = head.rows[0].arrival if head.rows else job.arrival
-        return key in self.model.paused or head.busy or first != job.arrival or self.model.gate(key).blocked
+        first = self._first(job) in (None, job.arrival)
+        return (
+            key in self.model.paused or self.model.head(key).busy or not first or self.model.gate(key).blocked
+        )
 
     def _check_neighbour(self, job: Live, found: Explanation) -> None:
         if found.job is None:
