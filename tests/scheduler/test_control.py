@@ -8,9 +8,11 @@ import pytest
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Explanation, Gate
 from penstock.domain.notes import read
-from penstock.domain.outcomes import Receipt, TryAgain
+from penstock.domain.outcomes import Receipt, Rejected, TryAgain
+from penstock.domain.pools import pool
 from penstock.domain.states import JobState
 from penstock.ports.events import Halted, NodeStopped, ReturnedJobs, TargetChanged
+from penstock.sinks.python import PythonSink
 from tests.scheduler.engine import Engine
 
 
@@ -34,8 +36,6 @@ async def test_a_cancel_since_the_claim_wins(engine: Engine) -> None:
 
 @pytest.mark.parametrize("how", ["pause", "disable", "pool", "store"])
 async def test_a_stopped_lane_gives_back_what_it_has_not_sent(engine: Engine, how: str) -> None:
-    from penstock.domain.pools import pool  # noqa: PLC0415
-
     engine.store.put_pool(pool("web"), actor="test")
     engine.lane(lookahead="5s", pool="web")
     async with engine.node():
@@ -65,6 +65,38 @@ async def test_a_setting_takes_effect_without_a_restart(engine: Engine) -> None:
         [id_] = engine.enqueue({})
         engine.lane(retry=["0s"], sink="console")
         await engine.ended(id_)
+
+
+async def test_what_is_claimed_ahead_goes_to_the_sink_the_lane_has_then(engine: Engine) -> None:
+    engine.lane(sink="old", lookahead="30s")
+    engine.sinks["old"] = PythonSink(lambda _: Rejected("this sink is of the past"))
+    async with engine.node():
+        [id_] = engine.enqueue({"run_at": engine.store.now() + timedelta(seconds=2)})
+        await engine.until(lambda: claimed(engine, id_))
+        engine.lane(sink="new", lookahead="30s")
+        await engine.ended(id_)
+
+    assert [event.why for event in engine.seen(ReturnedJobs)] == ["the lane sends to new now"]  # type: ignore[attr-defined]
+
+
+async def test_a_lane_and_a_pool_that_are_made_anew_are_other_ones(engine: Engine) -> None:
+    """They count their versions from 1 again."""
+
+    def make(target: str, rate: str | None) -> None:
+        engine.store.put_pool(pool("web", rate=rate), actor="test")
+        engine.lane(pool="web", target=target)
+
+    make("http://old.example", "1/h")
+    async with engine.node() as node:
+        await engine.ended(*engine.enqueue({}))
+        engine.store.delete_lane("orders", actor="test", reason="made anew")
+        engine.store.delete_pool("web", actor="test", reason="made anew")
+        make("http://new.example", None)
+        new = engine.store.lanes()["orders"]
+        await engine.until(lambda: node.deck.board.lanes.get("orders") == new)
+        await engine.ended(*engine.enqueue({}, {}))
+
+    assert [call.envelope.target for call in engine.sent][1:] == ["http://new.example"] * 2
 
 
 async def test_a_new_lane_is_served_and_so_is_a_node_that_serves_some_only(engine: Engine) -> None:

@@ -71,7 +71,7 @@ def _wait(retry_after: str | None, now: datetime) -> timedelta:
         return _bounded(timedelta(seconds=int(text)))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return DEFAULT_WAIT
     return _bounded((at if at.tzinfo else at.replace(tzinfo=UTC)) - now)
 

@@ -89,7 +89,7 @@ class Board:
     def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
         """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
         for name, lane in self.lanes.items():
-            if name in before and before[name].version != lane.version:
+            if name in before and _edition(before[name]) != _edition(lane):
                 if self.node:
                     stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
                     self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
@@ -110,7 +110,7 @@ class Board:
 
     def plan(self, lane: Lane, sink: Sink) -> Plan:
         """Return the lane's plan, made anew when the lane, a pool or the sink changed."""
-        key = (lane.version, tuple(pool.version for pool in self.pools.values()), id(sink))
+        key = (_edition(lane), tuple(map(_edition, self.pools.values())), id(sink))
         known = self._plans.get(lane.name)
         if known is None or known[0] != key:
             known = self._plans[lane.name] = (key, plan_of(lane, self.pools, sink))
@@ -130,6 +130,11 @@ class Board:
             or (pool is not None and pool.stopped(now))
             or (self.pause is not None and not self.pause.over(now))
         )
+
+
+def _edition(row: Lane | Pool) -> tuple[int, int]:
+    """Return what changes with every change; one that was deleted and made anew counts from 1 again."""
+    return row.id, row.version
 
 
 def _look(

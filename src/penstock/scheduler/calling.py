@@ -2,13 +2,14 @@
 
 import asyncio
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
 from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned, Unknown
-from penstock.ports.events import LaneFailed
+from penstock.ports.events import Called, LaneFailed
 from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
@@ -53,6 +54,23 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
     if len(receipts) != len(batch):
         return [Unknown(f"sink {plan.sink} gave {len(receipts)} receipts for {len(batch)}")] * len(batch)
     return list(receipts)
+
+
+def tell(deck: Deck, plan: Plan, answers: Sequence[Answer], *, took: float, lag: float) -> None:
+    """Count what a call was answered, and tell of it."""
+    kinds = Counter(type(answer).__name__.lower() for answer in answers)
+    deck.count(kinds)
+    deck.ground.emit(
+        Called(
+            lane=plan.name,
+            sink=plan.sink,
+            jobs=len(answers),
+            outcomes=kinds,
+            took=took,
+            lag=lag,
+            error=next((text for answer in answers if (text := getattr(answer, "error", None))), None),
+        )
+    )
 
 
 def outcome_of_answer(deck: Deck, plan: Plan, claimed: Claimed, answer: Answer) -> Outcome:

@@ -20,11 +20,11 @@ from typing import Final
 from penstock.domain.job import Claim, Claimed
 from penstock.domain.outcomes import Dispatched, Expired, Outcome, Returned, Succeeded
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import Called, LeaseLost
+from penstock.ports.events import LeaseLost
 from penstock.ports.flow import Confirmed
 from penstock.ports.sink import Sink
 from penstock.ports.store import Settled, Tick
-from penstock.scheduler.calling import call_sink, outcome_of_answer
+from penstock.scheduler.calling import call_sink, outcome_of_answer, tell
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
 from penstock.scheduler.plans import Plan
@@ -142,8 +142,8 @@ class Flight:
             if leaving := self._deck.leaving:
                 self._return_ahead(leaving)
             now = self._deck.ground.monotonic()
-            if self._stopped(now):
-                self._return_all("the lane was stopped")
+            if why := self._stopped(now):
+                self._return_all(why)
                 break
             self._take_due(now)
             if go := self._admit(now, leaving=leaving):
@@ -157,13 +157,16 @@ class Flight:
                     call.cancel()
             await wait_for(self._news, 0.5)
 
-    def _stopped(self, now: float) -> bool:
-        """Say whether what waits must go back since the lane was stopped; else go by its settings of now."""
+    def _stopped(self, now: float) -> str | None:
+        """Say why what waits must go back, None = it need not; then go by the lane's settings of now."""
         board = self._deck.board
         lane = board.lanes.get(self._plan.name)
-        if lane is not None:
-            self._plan = board.plan(lane, self._sink)
-        return lane is not None and board.stopped(lane, self._deck.time.now(now))
+        if lane is None:
+            return None
+        if lane["sink"] != self._plan.sink:
+            return f"the lane sends to {lane['sink']} now"
+        self._plan = board.plan(lane, self._sink)
+        return "the lane was stopped" if board.stopped(lane, self._deck.time.now(now)) else None
 
     def _take_due(self, now: float) -> None:
         """Move those whose moment has come to the ready ones, a slot's worth at a time."""
@@ -292,20 +295,7 @@ class Flight:
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
             self._deck.breakers.note(plan.aim(claimed), answer, asleep=asleep)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
-        kinds = Counter(type(answer).__name__.lower() for answer in answers)
-        self._deck.count(kinds)
-        error = next((text for answer in answers if (text := getattr(answer, "error", None))), None)
-        ground.emit(
-            Called(
-                lane=plan.name,
-                sink=plan.sink,
-                jobs=len(batch),
-                outcomes=kinds,
-                took=took,
-                lag=lag,
-                error=error,
-            )
-        )
+        tell(self._deck, plan, answers, took=took, lag=lag)
         self._finish(batch, outcomes)
 
     def _finish(self, batch: Sequence[Claimed], outcomes: dict[int, Outcome]) -> None:

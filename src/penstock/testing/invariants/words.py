@@ -119,7 +119,7 @@ class Words:
         other = self.model.arrivals.get(word.found.job or "")
         if other is None:  # the group was paused
             return (job.lane, job.grp or "") not in self.model.paused
-        # A job that would pass a dead one stands behind one that would not: that may expire, or be taken away.
+        # A job that would pass a dead one stands behind one that would not, and which may expire.
         behind = {other, word.first} - {None, arrival}
         return any(one not in self.model.spots or self.model.changed_at[one] >= word.at for one in behind)
 
