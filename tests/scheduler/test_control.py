@@ -83,14 +83,15 @@ async def test_a_lane_and_a_pool_that_are_made_anew_are_other_ones(engine: Engin
     """They count their versions from 1 again."""
 
     def make(target: str, rate: str | None) -> None:
+        engine.store.delete_lane("orders", actor="test", reason="made anew")
+        engine.store.delete_pool("web", actor="test", reason="made anew")
         engine.store.put_pool(pool("web", rate=rate), actor="test")
         engine.lane(pool="web", target=target)
 
+    engine.store.put_pool(pool("web"), actor="test")
     make("http://old.example", "1/h")
     async with engine.node() as node:
         await engine.ended(*engine.enqueue({}))
-        engine.store.delete_lane("orders", actor="test", reason="made anew")
-        engine.store.delete_pool("web", actor="test", reason="made anew")
         make("http://new.example", None)
         new = engine.store.lanes()["orders"]
         await engine.until(lambda: node.deck.board.lanes.get("orders") == new)

@@ -127,7 +127,7 @@ ORDER: Final = (
         "a paused lane keeps what it has claimed",
         "live_config",
         RARE,
-        Edit(_FLIGHT, "if self._stopped(now):", "if self._stopped(now) is None:"),
+        Edit(_FLIGHT, "if why := self._stopped(now):", "if (why := self._stopped(now)) is False:"),
     ),
 )
 
