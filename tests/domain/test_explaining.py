@@ -8,7 +8,7 @@ import pytest
 
 from penstock.domain.breakers import Target
 from penstock.domain.explaining import explain
-from penstock.domain.gates import Explanation, Facts, Gate
+from penstock.domain.gates import Explanation, Facts, Gate, stamp
 from penstock.domain.job import Attempt, Audit, AuditEntry, Context, Job, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.lanes import lane as lane_of
@@ -144,6 +144,13 @@ def test_a_held_job_says_who_holds_it() -> None:
     text = "is held by ops (because): release, skip or cancel it"
     assert found == Explanation(S.HELD, Gate.HELD, text, since=BEFORE, by="ops")
     assert explain(facts(job(S.HELD))).text == "is held: release, skip or cancel it"
+
+
+@pytest.mark.parametrize("reason", ["operator", "outcome_unknown"])
+def test_a_held_job_says_when_it_is_too_late_to_release_it(reason: str) -> None:
+    found = explain(facts(job(S.HELD, reason=reason, start_by=LATER)))
+
+    assert found.text.endswith(f"; released after {stamp(LATER)} it expires")
 
 
 def test_a_job_is_held_because_its_context_is_missing() -> None:

@@ -344,6 +344,17 @@ def test_a_requested_hold_parks_a_job_that_would_go_again() -> None:
     )
 
 
+@pytest.mark.parametrize("outcome", [Failed("no", HOUR), Failed("no", HOUR, known=False)])
+def test_a_late_failure_does_not_release_what_somebody_holds(outcome: Failed) -> None:
+    held = row(S.HELD, reason="operator", open=True)
+    landing = land(held, outcome, now=NOW)
+
+    assert (landing.job.state, landing.job.reason, landing.job.due_at) == (S.HELD, "operator", NOW + HOUR)
+    assert landing.attempt is not None
+    assert land(held, outcome, now=NOW, request=Verb.CANCEL).job.state == S.CANCELLED
+    assert land(held._replace(reason="outcome_unknown"), outcome, now=NOW).job.state == S.PENDING
+
+
 def test_a_late_word_leaves_the_state_alone() -> None:
     assert late(row(S.SUCCEEDED), 4, Succeeded(), now=NOW) == Audit(
         NOW, 41, 2, "penstock", "late", "succeeded", "succeeded", "send 4: succeeded"

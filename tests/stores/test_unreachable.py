@@ -1,9 +1,15 @@
-"""A server that is not there is named as such, with what its address answered."""
+"""A server that is not there, or cannot be used for a while, is named as such: with what it answered."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psycopg
 import pytest
 
+from penstock import Client
 from penstock.errors import StoreUnavailable
 from penstock.stores.postgres import database
+from tests.conftest import Migrated
 from tests.servers import free_port
 
 
@@ -16,3 +22,52 @@ def test_who_waits_for_a_connection_hears_why_there_is_none(monkeypatch: pytest.
             nobody.read(lambda tx: tx.now)
     finally:
         nobody.close()
+
+
+@pytest.fixture
+def url(migrated_postgres: Migrated) -> Iterator[str]:
+    with migrated_postgres(18) as found:
+        yield found
+
+
+@pytest.fixture
+def server(url: str) -> Iterator[psycopg.Connection]:
+    """Return a session of its administrator."""
+    with psycopg.connect(url, autocommit=True) as server:
+        yield server
+
+
+def set_for_new_sessions(server: psycopg.Connection, setting: str) -> None:
+    server.execute(f"ALTER DATABASE {server.info.dbname} {setting}")  # type: ignore[arg-type]
+
+
+def test_a_server_that_takes_no_writes_for_a_while_is_away_for_that_long(
+    url: str, server: psycopg.Connection
+) -> None:
+    """As after a failover, or when its disk is full: nodes must live through it."""
+    set_for_new_sessions(server, "SET default_transaction_read_only = on")
+    with Client(url) as client:
+        with pytest.raises(StoreUnavailable, match="read-only transaction"):
+            client.store.register_node("a")
+        set_for_new_sessions(server, "RESET default_transaction_read_only")
+        with suppress(StoreUnavailable):  # the next connection may have been made meanwhile
+            client.store.fold_counts()
+        assert client.store.register_node("a") == 1
+
+
+@pytest.mark.parametrize("how", ["register", "read"])
+def test_a_lock_that_lasts_longer_than_the_server_waits_for_is_an_outage(
+    url: str, server: psycopg.Connection, how: str
+) -> None:
+    set_for_new_sessions(server, "SET lock_timeout = '10ms'")
+    with Client(url) as client:
+        with server.transaction():
+            server.execute("LOCK TABLE penstock.nodes")
+            with pytest.raises(StoreUnavailable, match="lock timeout"):
+                client.store.register_node("a") if how == "register" else read_still(client)
+        assert client.store.register_node("a") == 1
+
+
+def read_still(client: Client) -> None:
+    with client.store.frozen() as store:
+        store.nodes()

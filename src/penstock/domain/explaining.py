@@ -61,21 +61,22 @@ def _held(facts: Facts) -> Explanation | None:
     job, last, tried = facts.standing.job, facts.standing.last, facts.standing.tried
     if job.state is not S.HELD:
         return None
-    since = stuck_since(job.live, job.finished_at, last, tried)
+    since, by = stuck_since(job.live, job.finished_at, last, tried), None if last is None else last.actor
     match job.live.reason:
         case "context_missing":
             text = "is held because what it should send is missing: cancel it, and enqueue it again"
         case reason if reason == OUTCOME_UNKNOWN:
-            instead = why(None, tried.error) if tried else ""
+            instead, by = why(None, tried.error) if tried else "", None
             text = (
                 f"is held because nobody knows what became of send {job.live.send}{instead}:"
                 " settle it if it was done, release it to send it again"
             )
-            return Explanation(job.state, Gate.HELD, text, since=since)
         case _:
-            by = "" if last is None else f" by {last.actor}{because(last.reason)}"
-            text = f"is held{by}: release, skip or cancel it"
-    return Explanation(job.state, Gate.HELD, text, since=since, by=None if last is None else last.actor)
+            who = "" if last is None else f" by {last.actor}{because(last.reason)}"
+            text = f"is held{who}: release, skip or cancel it"
+    if job.live.start_by is not None:
+        text += f"; released after {stamp(job.live.start_by)} it expires"
+    return Explanation(job.state, Gate.HELD, text, since=since, by=by)
 
 
 def _parent(facts: Facts) -> Explanation | None:

@@ -33,6 +33,7 @@ from penstock.domain.states import LIVE, TERMINAL, JobState, Move, Reason, Verb,
 from penstock.errors import IllegalTransition
 
 NODE_ACTOR = "penstock"
+BY_HAND = "operator"
 OUT = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 
 
@@ -55,9 +56,13 @@ def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = N
     landing = _land(job, outcome, now)
     if landing.job.slot is not None and landing.job.state not in OUT:
         landing = landing._replace(job=landing.job._replace(slot=None))
-    if request is None or landing.job.state != JobState.PENDING:
+    if landing.job.state != JobState.PENDING:
         return landing
-    return _honour(landing, request, now)
+    if request is not None:
+        return _honour(landing, request, now)
+    if job.state == JobState.HELD and job.reason == BY_HAND:  # an executor's late word does not release it
+        landing = landing._replace(job=landing.job._replace(state=JobState.HELD, reason=BY_HAND))
+    return landing
 
 
 def occupied(row: Live, epoch: int, outcome: Outcome) -> Live | None:
@@ -86,7 +91,7 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
     row = job._replace(state=after(JobState(job.state), move), reason=None, slot=None)
     match move:
         case Move.HOLD:
-            return row._replace(reason="operator")
+            return row._replace(reason=BY_HAND)
         case Move.HURRY:
             return row._replace(due_at=min(row.due_at, now))
         case Move.UNHOLD:
@@ -190,7 +195,7 @@ def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:
     move = Move.CANCEL if request is Verb.CANCEL else Move.HOLD
     row = landing.job._replace(state=after(JobState.PENDING, move))
     if move is Move.HOLD:
-        row = row._replace(reason="operator")
+        row = row._replace(reason=BY_HAND)
     audit = _audit(landing.job, row, move, ON_REQUEST, now)
     if landing.audit is not None:  # returned unsent: one move instead of two
         audit = audit._replace(before=landing.audit.before)

@@ -41,6 +41,7 @@ class Moved(Exception):
 
 
 RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable, Moved)
+PASSING: Final = (pg.IdleInTransactionSessionTimeout, pg.ReadOnlySqlTransaction)  # as a lost connection does
 RUNS: Final = 10
 IDLE_S: Final = 1.0
 BACK_WITHIN_S: Final = 4.0
@@ -264,11 +265,14 @@ class PostgresDatabase:
     @contextmanager
     def frozen(self) -> Iterator[PostgresTx]:
         """Open a snapshot."""
-        with translated("transaction"), self._pool.connection() as connection, connection.transaction():
-            tx = PostgresTx(connection)
-            tx.begin_snapshot()
-            yield tx
-            connection.answered_at = monotonic()
+        try:
+            with translated("transaction"), self._pool.connection() as connection, connection.transaction():
+                tx = PostgresTx(connection)
+                tx.begin_snapshot()
+                yield tx
+                connection.answered_at = monotonic()
+        except RUN_AGAIN as error:  # whoever reads has seen a part of it
+            raise StoreUnavailable(f"transaction ({error})") from error
 
     def wake(self, lanes: Collection[str]) -> None:
         """Notify those who listen, not too often."""
@@ -291,7 +295,7 @@ class PostgresDatabase:
     def _again(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         for left in range(RUNS - 1, -1, -1):
             try:
-                with translated("transaction"), self._pool.connection() as connection:
+                with translated("transaction"), self._pool.connection() as connection, writable(connection):
                     result = work(connection)
                     connection.answered_at = monotonic()
                     return result
@@ -301,9 +305,9 @@ class PostgresDatabase:
                 if why is not None and isinstance(error.__cause__, PoolTimeout):
                     raise StoreUnavailable(f"transaction ({why})") from error
                 raise
-            except RUN_AGAIN:
+            except RUN_AGAIN as error:
                 if not left:
-                    raise
+                    raise StoreUnavailable(f"transaction ({error})") from error
             except pg.CheckViolation as error:
                 if not left or "no partition of relation" not in str(error):
                     raise
@@ -335,6 +339,16 @@ def _configure(connection: psycopg.Connection[Row]) -> None:
 
 
 @contextmanager
+def writable(connection: PooledConnection) -> Iterator[None]:
+    """Drop a connection to a server that takes no writes: after a failover another may lead elsewhere."""
+    try:
+        yield
+    except pg.ReadOnlySqlTransaction:
+        connection.close()
+        raise
+
+
+@contextmanager
 def translated(operation: str) -> Iterator[None]:
     """Name the errors that pass by themselves; leave bugs as they are."""
     try:
@@ -347,5 +361,5 @@ def translated(operation: str) -> Iterator[None]:
         raise StoreError(str(error.diag.message_primary)) from error
     except PoolClosed as error:
         raise StoreClosed(operation) from error
-    except (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout, PoolTimeout) as error:
+    except (psycopg.OperationalError, *PASSING, PoolTimeout) as error:
         raise StoreUnavailable(f"{operation} ({error})") from error

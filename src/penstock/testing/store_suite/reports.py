@@ -264,3 +264,15 @@ class ReportTests:
 
         assert (state(store, job_id), find(store, job_id).request) == (JobState.CANCELLED, None)
         assert [attempt.outcome for attempt in store.timeline(job_id).attempts] == ["failed"]
+
+    def test_a_late_failure_does_not_release_what_somebody_holds(self, store: Store) -> None:
+        """Nobody but an operator takes back a hold."""
+        put_lane(store)
+        job_id = with_open_send(store, JobState.PENDING)
+        operate(store, Verb.HOLD, job_id)
+        assert report(store, job_id, 1, Failed("no", ZERO)).applied
+
+        assert (state(store, job_id), find(store, job_id).live.reason) == (JobState.HELD, "operator")
+        assert claim(store) is None
+        operate(store, Verb.RELEASE, job_id)
+        assert state(store, job_id) is JobState.PENDING
