@@ -272,7 +272,7 @@ class PostgresDatabase:
                 yield tx
                 connection.answered_at = monotonic()
         except RUN_AGAIN as error:  # whoever reads has seen a part of it
-            raise StoreUnavailable(f"transaction ({error})") from error
+            raise StoreUnavailable(f"transaction ({_first_line(error)})") from error
 
     def wake(self, lanes: Collection[str]) -> None:
         """Notify those who listen, not too often."""
@@ -307,7 +307,7 @@ class PostgresDatabase:
                 raise
             except RUN_AGAIN as error:
                 if not left:
-                    raise StoreUnavailable(f"transaction ({error})") from error
+                    raise StoreUnavailable(f"transaction ({_first_line(error)})") from error
             except pg.CheckViolation as error:
                 if not left or "no partition of relation" not in str(error):
                     raise
@@ -332,6 +332,11 @@ def _patience(url: str) -> dict[str, int]:
     except psycopg.ProgrammingError:
         return {}  # whoever connects is told
     return {name: value for name, value in PATIENCE.items() if name not in said}
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says, without the statement that the server quotes below."""
+    return str(error).partition("\n")[0]
 
 
 def _configure(connection: psycopg.Connection[Row]) -> None:
