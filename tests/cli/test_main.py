@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.app import missing
+from penstock.cli.errors import Unreachable, reported
 from penstock.cli.main import COMMANDS, Entry, LazyGroup, main
+from penstock.errors import StoreError
 from tests.cli.conftest import Run
 
 # What the interpreter loads for `penstock --help` beyond a bare start; drivers and servers must not be there.
@@ -183,3 +185,15 @@ def test_closed_stdin_is_told(ready: Run) -> None:
         )
         assert done.returncode == 2, done.stderr
         assert "stdin is closed" in done.stderr or "say --yes" in done.stderr
+
+
+def test_parts_of_a_node_that_end_together_say_why_in_one_line() -> None:
+    lost = ExceptionGroup("node", [ExceptionGroup("services", [StoreError("file is not a database")])])
+    with pytest.raises(Unreachable, match="^file is not a database$"), reported():
+        raise lost
+
+
+def test_a_bug_in_one_part_of_a_node_stays_a_traceback() -> None:
+    both = ExceptionGroup("node", [StoreError("file is not a database"), ZeroDivisionError()])
+    with pytest.raises(ExceptionGroup), reported():
+        raise both

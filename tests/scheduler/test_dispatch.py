@@ -122,10 +122,11 @@ async def test_what_did_not_go_out_costs_nothing_and_says_nothing_of_its_target(
 
 
 async def test_words_of_the_lane_turn_failures_around(engine: Engine) -> None:
-    engine.lane(retry=["0s", "10ms"], retry_on="404", give_up_on="5xx, out of stock")
-    ids = engine.enqueue({}, {}, {})
+    engine.lane(retry=["0s", "10ms"], retry_on="404", give_up_on="5xx, out of stock, 429")
+    ids = engine.enqueue({}, {}, {}, {})
     answers: list[Receipt] = [Rejected("HTTP 404: not there yet"), TryAgain("HTTP 500: broken"),
-                              TryAgain("sorry, out of stock")]  # fmt: skip
+                              TryAgain("sorry, out of stock"),
+                              Throttled(timedelta(seconds=1), "HTTP 429: the month is used up")]  # fmt: skip
     for id_, answer in zip(ids, answers, strict=True):
         engine.answers[id_] = lambda _, answer=answer: answer  # type: ignore[misc]
     async with engine.node():
@@ -134,6 +135,7 @@ async def test_words_of_the_lane_turn_failures_around(engine: Engine) -> None:
     jobs = [engine.client.get(id_).live for id_ in ids]
     assert [(job.attempt, job.reason) for job in jobs] == [
         (2, "exhausted"),
+        (1, "permanent"),
         (1, "permanent"),
         (1, "permanent"),
     ]
@@ -185,6 +187,30 @@ async def test_runs_of_a_group_are_sent_in_order_and_never_past_a_failure(engine
         await engine.ended(*ids)
 
     assert engine.order()["a"] == [*ids[:4], *ids[3:]]
+
+
+async def test_a_run_in_hand_goes_on_no_longer_once_the_lane_waits_for_each(engine: Engine) -> None:
+    how = {"sink": "embedded", "mode": "next_on_error", "complete_on": "reported"}
+    engine.lane(hold_until="sent", **how)
+    ids = engine.enqueue(*({"group": "a"} for _ in range(8)))
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Envelope) -> None:
+        begun.set()
+        await go_on.wait()
+
+    engine.answers[ids[0]] = slow
+    async with engine.node() as node:
+        await begun.wait()
+        engine.lane(hold_until="done", **how)
+        new = engine.store.lanes()["orders"]
+        await engine.until(lambda: node.deck.board.lanes["orders"] == new)
+        go_on.set()
+        await engine.until(lambda: sum(event.jobs for event in engine.seen(ReturnedJobs)) == 6)  # type: ignore[attr-defined]
+        assert [call.envelope.id for call in engine.sent] == ids[:2]  # the first went by the old rule
+        for id_ in ids[:2]:
+            engine.client.report(id_, 1, "succeeded")
+        await engine.until(lambda: len(engine.sent) == 3)
 
 
 async def test_a_sink_that_cannot_be_opened_hurts_its_own_lanes_only(engine: Engine) -> None:

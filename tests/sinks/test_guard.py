@@ -19,6 +19,7 @@ from penstock.sinks.http import open_http
 from penstock.testing.receiver import Answer, receiver
 
 LOOPBACK = ("127.0.0.0/8",)
+EVERYWHERE = ("0.0.0.0/0", "::/0")
 PRIVATE = ["10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.0.1", "::1", "fd00::1", "::ffff:10.0.0.1",
            "64:ff9b::a9fe:a9fe", "2002:7f00:1::1", "0.0.0.0", "224.0.0.1"]  # noqa: S104 # fmt: skip
 
@@ -189,12 +190,14 @@ async def test_our_own_listeners_are_refused_although_their_network_is_allowed(
 ) -> None:
     async with receiver() as ours, receiver() as other:
         port = int(ours.url.rpartition(":")[2])
-        async with opened(executor, Names(), allow=LOOPBACK, own=[listener(port)]) as sink:
-            [refused] = await sink.send([to(ours.url)])
+        names = [ours.url, *(f"http://{host}:{port}" for host in ("0.0.0.0", "[::]", "[::ffff:0.0.0.0]"))]  # noqa: S104
+        async with opened(executor, Names(), allow=EVERYWHERE, own=[listener(port)]) as sink:
+            refused = [receipt for name in names for receipt in await sink.send([to(name)])]
             [accepted] = await sink.send([to(other.url)])
 
-    assert isinstance(refused, Rejected)
-    assert "this process itself listens" in refused.error
+    for receipt in refused:
+        assert isinstance(receipt, Rejected)
+        assert "this process itself listens" in receipt.error
     assert accepted == Accepted("200")
     assert ours.requests == []
 

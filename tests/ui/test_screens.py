@@ -256,9 +256,10 @@ def test_a_node_is_drained_and_goes_on(browser: Browser, seeded: Seeded) -> None
         expect(page.locator("#toast")).to_contain_text("Node 1 claims nothing more.")
         expect(row).to_contain_text(f"it is being told; dashboard: {MARKUP}")
         seeded.client.store.beat(1, '{"drains": 2}')
+        page.reload()
         expect(row).to_contain_text("2 batches left")
         seeded.client.store.beat(1, '{"drains": 0}')
-        expect(row).to_contain_text("it has nothing left and can be stopped")
+        expect(row).to_contain_text("it has nothing left and can be stopped")  # without a reload
         assert serious(page) == []
         row.get_by_role("button", name="Resume").first.click()
         row.locator("form:popover-open").get_by_role("button", name="Resume").click()

@@ -104,7 +104,18 @@ def reported() -> Iterator[None]:
         raise Missing(str(error)) from error
     except PenstockError as error:
         raise Refused(str(error)) from error
+    except ExceptionGroup as group:  # parts of a node that ended together
+        told, bugs = group.split(PenstockError)
+        if told is None or bugs is not None:
+            raise
+        with reported():
+            raise _first(told) from group
     except OSError as error:
         if error.errno not in UNPRINTED:
             raise
         raise Unprinted(error) from error
+
+
+def _first(group: BaseExceptionGroup[PenstockError]) -> PenstockError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -181,6 +181,9 @@ def _now(move: Move | None) -> Answer:
 _REQUEST: Final = Answer(Effect.REQUESTED)
 _REFUSE: Final = Answer(Effect.REFUSED)
 
+# Why a hold that is asked for later is refused: released, the job would be sent.
+CANCEL_STANDS: Final = "somebody asked to cancel it, and that stands"
+
 # What is not listed is refused: the job is finished, or the holder must end it first.
 VERBS: Final[Mapping[Verb, Mapping[JobState, Answer]]] = MappingProxyType(
     {

@@ -38,6 +38,7 @@ LONG: Final = timedelta(seconds=2)
 TOO_LONG_S: Final = 5.0
 LONGEST: Final = timedelta(minutes=1)  # a limit may be raised, a lane moved: that is not to be waited for
 BEHIND: Final = "behind one of its group that did not go"
+NOT_DONE: Final = "behind one of its group that is not done"
 
 
 class Flight:
@@ -313,9 +314,13 @@ class Flight:
         self._limits.release(done)
         self._decide(outcomes)
         for claimed in batch:
-            self._next_of_group(
-                claimed, went=isinstance(outcomes[claimed.job.arrival], Dispatched | Succeeded)
-            )
+            match outcomes[claimed.job.arrival]:
+                case Succeeded() | Dispatched(passes=True):
+                    self._next_of_group(claimed, went=True)
+                case Dispatched():  # since the claim the lane was told to wait for each
+                    self._next_of_group(claimed, went=False, why=NOT_DONE)
+                case _:
+                    self._next_of_group(claimed, went=False)
 
     def _next_of_group(self, claimed: Claimed, *, went: bool, why: str = BEHIND) -> None:
         """Let the next job of a run go, or none of the rest."""

@@ -11,6 +11,7 @@ from penstock.domain.outcomes import (
     Outcome,
     Receipt,
     Rejected,
+    Throttled,
     TryAgain,
     failed,
     outcome_of,
@@ -24,7 +25,7 @@ def verdict(plan: Plan, claimed: Claimed, receipt: Receipt, *, random: float) ->
     match receipt:
         case Rejected(error=error) if named(plan.retry_on, error):
             receipt = TryAgain(error)
-        case TryAgain(error=error) if named(plan.give_up_on, error):
+        case TryAgain(error=str(error)) | Throttled(error=str(error)) if named(plan.give_up_on, error):
             receipt = Rejected(error)
         case _:
             pass

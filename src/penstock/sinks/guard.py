@@ -121,6 +121,8 @@ def _same(host: str, own: str) -> bool:
         listener = _plain(own)
     except ValueError:
         return _is_ours(address)
+    if address.is_unspecified:  # whoever connects there reaches this machine
+        return listener.is_unspecified or listener.is_loopback
     return _is_ours(address) if listener.is_unspecified else address == listener
 
 

@@ -8,7 +8,17 @@ from penstock.domain.job import Audit, Live
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import key_taken, moved, went
-from penstock.domain.states import Effect, JobState, Move, Verb, allowed, answer, does_nothing, overtaken
+from penstock.domain.states import (
+    CANCEL_STANDS,
+    Effect,
+    JobState,
+    Move,
+    Verb,
+    allowed,
+    answer,
+    does_nothing,
+    overtaken,
+)
 from penstock.ports.store import Done
 from penstock.stores.memory.intake import owner
 from penstock.stores.memory.tables import Key, Request, Tables, place
@@ -48,6 +58,9 @@ def operate_one(tables: Tables, order: Order, job_id: str) -> Done:
     if what.effect is Effect.REFUSED:
         return Done(Effect.REFUSED, state, does_nothing(verb, state))
     if what.effect is Effect.REQUESTED or what.move is None:
+        asked = tables.requests.get(row.arrival)
+        if verb is Verb.HOLD and asked is not None and asked.verb is Verb.CANCEL:
+            return Done(Effect.REFUSED, state, CANCEL_STANDS)
         tables.requests[row.arrival] = Request(verb, order.actor, order.reason, order.now)
         _note(tables, row, row, order)
         return Done(Effect.REQUESTED, state, "its holder is asked")

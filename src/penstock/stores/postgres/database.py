@@ -41,7 +41,8 @@ class Moved(Exception):
 
 
 RUN_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable, Moved)
-PASSING: Final = (pg.IdleInTransactionSessionTimeout, pg.ReadOnlySqlTransaction)  # as a lost connection does
+# Errors that pass as a lost connection does, though the driver has them among those that do not.
+PASSING: Final = (pg.IdleInTransactionSessionTimeout, pg.TransactionTimeout, pg.ReadOnlySqlTransaction)
 RUNS: Final = 10
 IDLE_S: Final = 1.0
 BACK_WITHIN_S: Final = 4.0

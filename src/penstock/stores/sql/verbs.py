@@ -12,6 +12,7 @@ from penstock.domain.pauses import check_until
 from penstock.domain.payloads import fingerprint
 from penstock.domain.settlement import Landing, key_taken, moved
 from penstock.domain.states import (
+    CANCEL_STANDS,
     TERMINAL,
     Effect,
     JobState,
@@ -29,7 +30,7 @@ from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.reading import Ended, arrivals_of, locate
 from penstock.stores.sql.reports import REMOVE, wake_groups
 from penstock.stores.sql.rows import AUDIT_COLUMNS
-from penstock.stores.sql.settle import FORGET, write
+from penstock.stores.sql.settle import FORGET, requests_for, write
 
 REQUEST = """
     ON CONFLICT (arrival) DO UPDATE SET verb = excluded.verb, actor = excluded.actor,
@@ -76,8 +77,12 @@ assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements s
 
 @dataclass(slots=True)
 class Plan:
-    """What a verb on a batch of jobs comes to, before anything is written; but for `keys` taken back."""
+    """What a verb on a batch of jobs comes to, before anything is written; but for `keys` taken back.
 
+    `doomed` are jobs in flight that somebody asked to cancel.
+    """
+
+    doomed: frozenset[int] = frozenset()
     rows: list[Live] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     landings: list[Landing] = field(default_factory=list)
@@ -122,7 +127,9 @@ def operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> list[Done
 def _operate(tx: Tx, hot: HotPath, ids: Sequence[str], order: Order) -> dict[str, Done]:
     arrivals = arrivals_of(tx, ids)
     found = locate(tx, hot, arrivals.values(), lock=True)
-    plan, done = Plan(), dict[str, Done]()
+    asked = requests_for(tx, list(arrivals.values())) if order.verb is Verb.HOLD else {}
+    doomed = frozenset(arrival for arrival, verb in asked.items() if verb is Verb.CANCEL)
+    plan, done = Plan(doomed), dict[str, Done]()
     for id_ in ids:
         arrival = arrivals.get(id_)
         row = None if arrival is None else found.row(arrival)
@@ -166,6 +173,8 @@ def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Orde
     if what.effect is Effect.REFUSED:
         return Done(Effect.REFUSED, state, does_nothing(verb, state))
     if what.effect is Effect.REQUESTED or what.move is None:
+        if row.arrival in plan.doomed:
+            return Done(Effect.REFUSED, state, CANCEL_STANDS)
         plan.requests.append(row.arrival)
         plan.audit.append(_note(row, row, order))
         return Done(Effect.REQUESTED, state, "its holder is asked")

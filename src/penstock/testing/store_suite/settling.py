@@ -279,7 +279,7 @@ class RequestTests:
         put_lane(store)
         [job_id] = enqueue(store, job())
         batch = some(claim(store))
-        operate(store, Verb.CANCEL, job_id)
         operate(store, Verb.HOLD, job_id)
+        operate(store, Verb.CANCEL, job_id)
 
-        assert store.confirm(batch).asked == {batch.jobs[0].job.arrival: Verb.HOLD}
+        assert store.confirm(batch).asked == {batch.jobs[0].job.arrival: Verb.CANCEL}

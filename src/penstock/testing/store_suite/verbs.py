@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.domain.outcomes import Dead, Dispatched, Succeeded
-from penstock.domain.states import Effect, JobState, Reason, Verb
+from penstock.domain.states import CANCEL_STANDS, Effect, JobState, Reason, Verb
 from penstock.ports.store import Done, Store
 from penstock.testing.store_suite.factories import (
     HOUR,
@@ -128,6 +128,20 @@ class VerbTests:
         operate(store, Verb.CANCEL, job_id, force=True)
 
         assert (state(store, job_id), find(store, job_id).request) == (S.CANCELLED, None)
+
+    def test_a_cancel_that_was_asked_for_is_not_undone_by_a_hold(self, store: Store) -> None:
+        """Released, the job would be sent after all; the other way round the later word counts."""
+        put_lane(store)
+        job_id = in_state(store, S.CLAIMED)
+        operate(store, Verb.CANCEL, job_id)
+        held = operate(store, Verb.HOLD, job_id)
+
+        assert (held.effect, held.text) == (Effect.REFUSED, CANCEL_STANDS)
+        assert find(store, job_id).request == Verb.CANCEL
+        other = in_state(store, S.CLAIMED)
+        operate(store, Verb.HOLD, other)
+        operate(store, Verb.CANCEL, other)
+        assert find(store, other).request == Verb.CANCEL
 
     def test_an_edit_is_not_made_here(self, store: Store) -> None:
         """It needs more than a verb."""
