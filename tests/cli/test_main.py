@@ -189,7 +189,7 @@ def test_closed_stdin_is_told(ready: Run) -> None:
 
 def test_parts_of_a_node_that_end_together_say_why_in_one_line() -> None:
     lost = ExceptionGroup("node", [ExceptionGroup("services", [StoreError("file is not a database")])])
-    with pytest.raises(Unreachable, match="^file is not a database$"), reported():
+    with pytest.raises(Unreachable, match=r"^file is not a database$"), reported():
         raise lost
 
 
