@@ -1,4 +1,4 @@
-"""A node that stood still must not take its targets for silent."""
+"""A node that stood still must not take its targets for silent, nor what it knew before for what is."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,10 @@ from typing import Final
 
 import pytest
 
+from penstock.scheduler.board import OLD_S, Board
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.pulse import ASLEEP_S, EVERY_S, Pulse
-from penstock.testing.sim.faults import FaultPlan
+from penstock.testing.sim.faults import CallFault, FaultPlan, Port, Span
 from penstock.testing.sim.world import NodeEnv, World
 from tests.api.conftest import memory_store
 
@@ -67,3 +68,24 @@ def test_a_sleep_before_the_call_does_not_matter() -> None:
     with World(1, FaultPlan()) as world:
         world.spawn_node("a", main)
         world.run()
+
+
+def test_settings_that_were_seen_before_a_sleep_are_not_those_of_now() -> None:
+    """A node that woke with them claimed by them: a limit may have been lowered long ago."""
+    seen: list[bool] = []
+
+    async def main(env: NodeEnv) -> None:
+        board = Board(Ground(memory_store(), env.executor, env.clock, env.rng, lambda _: None))
+        for _ in range(2):
+            assert board.blind
+            seen.append(await board.refresh())
+            assert board.blind == seen[-1]
+        await asyncio.sleep(OLD_S * 2)
+        assert board.blind
+
+    asleep = FaultPlan(exact={(Port.STORE, 1): CallFault.PAUSE_AFTER}, pause=Span(20, 20))
+    with World(1, asleep) as world:
+        world.spawn_node("a", main)
+        world.run()
+
+    assert seen == [True, False]

@@ -58,9 +58,10 @@ class Need(NamedTuple):
     """What a node asks of a limit.
 
     `spent` tokens of its lease have paid for calls since it asked last; it would like to hold `tokens` from
-    now on. `busy` of its slots are in use; it would like to have `slots` in all. While the answer is on its
-    way a node may spend what it holds, but then it must not ask for less than that. `serial` numbers what a
-    node asks: what was on its way for so long that a later call came before it is not heeded.
+    now on. `busy` of its slots are in use, or may be before it is answered; it would like to have `slots` in
+    all. While the answer is on its way a node may spend what it holds, but then it must not ask for less than
+    that. `serial` numbers what a node asks: what was on its way for so long that a later call came before it
+    is not heeded.
     """
 
     limit: Limit

@@ -19,6 +19,7 @@ from penstock.scheduler.ground import Ground
 from penstock.scheduler.plans import Plan, plan_of
 
 COUNT_NODES_EVERY_S: Final = 5.0
+OLD_S: Final = 2.0
 USUAL_POLL: Final = timedelta(seconds=1)
 LONGEST_LEASE: Final = timedelta(seconds=15)
 
@@ -29,7 +30,8 @@ class Board:
 
     `loose` pools are those of no lane, only jobs can name them.
     `nodes` send, this one among them; `heirs` are others that could, on standby or not.
-    After a look that failed it is `blind`: nobody knows what was changed meanwhile.
+    After a look that failed, or that is old since this node slept, it is `blind`: nobody knows what was
+    changed meanwhile.
     """
 
     ground: Ground
@@ -42,7 +44,6 @@ class Board:
     pause: Pause | None = None
     node: int = 0
     drain: Pause | None = None
-    blind: bool = False
     nodes: int = 1
     heirs: int = 0
     poll: timedelta = timedelta(seconds=1)
@@ -51,16 +52,20 @@ class Board:
     _plans: dict[str, tuple[object, Plan]] = field(default_factory=dict)
     _said_stopped: set[str] = field(default_factory=set)
     _counted_at: float = float("-inf")
+    _looked_at: float = float("-inf")
+    _failed: bool = False
 
     async def refresh(self) -> bool:
-        """Look at everything; a service's tick, so it says that there is no more to do."""
+        """Look at everything, and say whether to look again at once: what was seen may be old by now."""
         ground, store = self.ground, self.ground.store
+        started = ground.monotonic()
         try:
             lanes, pools, targets, pause, drain = await ground.call(_look, store, self.node)
         except StoreUnavailable:
-            self.blind = True
+            self._failed = True
             raise
-        before, stopped_before, self.blind = self.lanes, self._stopped_pools(), False
+        before, stopped_before = self.lanes, self._stopped_pools()
+        self._looked_at, self._failed = started, False
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
         self._tell_halts(pause, drain)
         self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
@@ -73,7 +78,12 @@ class Board:
         if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
             self._counted_at = ground.monotonic()
             self.nodes, self.heirs = await ground.call(count_nodes, store, self.node)
-        return False
+        return self.blind
+
+    @property
+    def blind(self) -> bool:
+        """Whether the settings are not known as they are now."""
+        return self._failed or self.ground.monotonic() - self._looked_at > OLD_S
 
     def _stopped_pools(self) -> object:
         return self.blind, self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]

@@ -66,10 +66,8 @@ class Limits:
         now = self._ground.monotonic()
         shares: dict[int, Share] = {}  # by identity: hashing a limit for every job would cost more
         free: dict[int, int] = {}
-        taken: Counter[int] = Counter()
-        wanted: Counter[int] = Counter()
+        taken, wanted, kept = Counter[int](), Counter[int](), Counter[int]()
         grown: list[Share] = []
-        kept: Counter[int] = Counter()
         go: list[J] = []
         wait: list[J] = []
         for claimed in jobs:
@@ -315,7 +313,9 @@ class Limits:
             tokens, spent = 1, spent - 1
         if share.void:
             spent = ALL
-        return Need(limit, tokens, spent, slots, share.busy, self._serial)
+        # What is kept may be taken while the answer is on its way: the books must not cut it meanwhile.
+        kept = min(slots, share.slots) if now < share.until else 0
+        return Need(limit, tokens, spent, slots, max(share.busy, kept), self._serial)
 
     def _to_ask(self) -> list[Share]:
         """Return the limits there is something to say about, and forget those that nobody uses."""

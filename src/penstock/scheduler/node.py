@@ -174,9 +174,9 @@ class Node:
         """Keep the board up to date, and a cycle running for every lane there is."""
 
         async def tick() -> bool:
-            await self.deck.board.refresh()
+            again = await self.deck.board.refresh()
             self._serve(lanes)
-            return False
+            return again
 
         self._serve(lanes)
         await run_service("board", tick, every=BOARD_EVERY, ground=self.ground, stop=self.deck.stop)
