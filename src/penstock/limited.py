@@ -17,8 +17,9 @@ from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
-from penstock.domain.masking import MASK, without_content, without_hashes, without_words
+from penstock.domain.masking import MASK, is_answer, without_content, without_hashes, without_words
 from penstock.domain.operations import NewOperation, Operation, OperationPage, query_of
+from penstock.domain.predicates import Op, Predicate
 from penstock.domain.standing import Standing
 from penstock.domain.states import Effect, Verb
 from penstock.errors import Forbidden, InvalidJob, InvalidQuery, KeyConflict, NotFound, PenstockError
@@ -41,7 +42,7 @@ WHOLE: Final = frozenset(
     }
 )  # fmt: skip
 
-# What a filter may not ask for on behalf of somebody who may not see it.
+# What a filter may not ask for on behalf of somebody who may not see it; receipts are looked at one by one.
 SECRET: Final = frozenset({"payload", "error", "fingerprint"})
 # The settings of a lane that say where its jobs go.
 WHERE: Final = ("sink", "queue", "target")
@@ -186,7 +187,7 @@ class LimitedStore:
             query = query_of(Verb(verb), line, now=self._store.now())
         except (InvalidQuery, ValueError):  # one of another version: nobody knows what it says
             return True
-        return any(predicate.field in SECRET for predicate in query.where)
+        return any(_looks_inside(predicate) for predicate in query.where)
 
     # -- reading
     @contextmanager
@@ -197,7 +198,7 @@ class LimitedStore:
 
     def _check_predicates(self, query: JobQuery) -> None:
         """Refuse to look for what may not be seen: whether something is found would tell it."""
-        secret = {predicate.field for predicate in query.where} & SECRET
+        secret = {predicate.field for predicate in query.where if _looks_inside(predicate)}
         if self._hides and secret:
             raise Forbidden(self._who.name, f"look for {min(secret)}: it needs the scope payload")
 
@@ -284,6 +285,16 @@ class LimitedStore:
 
     def _shown(self, job: Job) -> Job:
         return without_content(job) if self._hides else job
+
+
+def _looks_inside(predicate: Predicate) -> bool:
+    """Say whether what a predicate finds tells what jobs carry, or what targets answered.
+
+    A receipt that is no answer is the id of a message: everybody sees it, and may look for it.
+    """
+    if predicate.field == "receipt":
+        return predicate.op is Op.HAS or any(is_answer(str(value)) for value in predicate.values)
+    return predicate.field in SECRET
 
 
 def _named(answer: Enqueued | PenstockError) -> str | None:

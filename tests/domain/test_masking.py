@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.domain.masking import MASK, without_answer, without_hashes
+from penstock.domain.masking import MASK, is_answer, without_answer, without_hashes
 
 
 @pytest.mark.parametrize("noted", [None, "{}", '{"target": "http://a"}'])
@@ -23,3 +23,13 @@ def test_of_an_answer_its_number_is_shown() -> None:
     text = "target http://a: HTTP 402: the card of Ada was declined"
     assert without_answer(text) == "target http://a: HTTP 402"
     assert without_answer("it does not answer") == "it does not answer"
+
+
+@pytest.mark.parametrize("receipt", ["200", "204 card\n4242"])
+def test_a_receipt_that_begins_with_a_status_is_an_answer(receipt: str) -> None:
+    assert is_answer(receipt)
+
+
+@pytest.mark.parametrize("receipt", ["m-200 4242", "orders/0/200", "2001"])
+def test_a_receipt_that_does_not_is_the_id_of_a_message(receipt: str) -> None:
+    assert not is_answer(receipt)

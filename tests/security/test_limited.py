@@ -11,6 +11,7 @@ from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.masking import MASK
 from penstock.domain.ordering import Mode
+from penstock.domain.outcomes import Succeeded
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.empty import why_empty
 from penstock.errors import Forbidden, InUse, InvalidJob, NotFound
@@ -23,6 +24,7 @@ ALL = frozenset(Scope)
 ADA = Who("key:ada", ALL, "ada")
 BOB = Who("key:bob", ALL, "bob")
 VIEWER = Who("user:vera", ROLES["viewer"])
+HAND = Who("key:op", frozenset({Scope.READ, Scope.OPERATE}))
 # What belongs to nodes, operators of the machine and the command line: nobody reaches it through an API.
 ENGINE = {
     "claim", "claim_groups", "mark_sending", "renew", "settle", "takeover", "lapse", "resolve", "expire",
@@ -183,7 +185,7 @@ def test_what_jobs_carry_is_hidden(client: Client) -> None:
 
 def test_whoever_may_not_see_what_a_job_carries_cannot_have_it_sent_elsewhere(client: Client) -> None:
     id_ = client.enqueue("orders", {"card": "4242"}).id
-    operator = client.acting(Who("key:op", frozenset({Scope.READ, Scope.OPERATE})))
+    operator = client.acting(HAND)
 
     with pytest.raises(Forbidden, match="scope payload"):
         operator.edit(id_, target="http://127.0.0.1/mine", reason="r")
@@ -192,9 +194,48 @@ def test_whoever_may_not_see_what_a_job_carries_cannot_have_it_sent_elsewhere(cl
     assert operator.edit(id_, payload={"card": "0000"}, reason="r").effect is Effect.NOW
 
 
-def test_filters_that_look_into_jobs_are_hidden_with_what_jobs_carry(client: Client) -> None:
+@pytest.fixture
+def answered(client: Client, store: MemoryStore) -> str:
+    """Return a job whose target said something; beside it is one with the id of a message."""
+    made = [client.enqueue("orders", {}, mode="immediate") for _ in range(2)]
+    claim = store.claim(Ask(lane="orders", node=store.register_node("n")))
+    assert claim is not None
+    receipts = ("200 card 4242-1111 accepted", "m-4242")
+    said = {one.job.arrival: Succeeded(receipt=said) for one, said in zip(claim.jobs, receipts, strict=True)}
+    store.settle(claim, said)
+    return made[0].id
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["receipt~4242-1", 'receipt:"200 card 4242-1111 accepted"', 'receipt!="200 card"', "receipt:m-4242,200"],
+)
+def test_what_a_target_answered_is_not_told_by_looking_for_it(
+    client: Client, answered: str, line: str
+) -> None:
+    """One question after the other would read all of it; a bare number would tell that nothing follows it."""
     viewer = client.acting(VIEWER)
-    secret = client.start("hold", "payload.card:4242", reason="r")
+    assert viewer.get(answered).live.receipt == "200"
+    assert client.list(filter=line).jobs != []
+    with pytest.raises(Forbidden, match="look for receipt: it needs the scope payload"):
+        viewer.list(filter=line)
+    with pytest.raises(Forbidden, match="scope payload"):
+        client.acting(HAND).start("replay", f"state:succeeded {line}", reason="r")
+
+
+@pytest.mark.usefixtures("answered")
+def test_the_id_of_a_message_is_shown_and_found(client: Client) -> None:
+    viewer = client.acting(VIEWER)
+    assert [job.live.receipt for job in viewer.list(filter="receipt:m-4242").jobs] == ["m-4242"]
+    assert [job.live.receipt for job in viewer.list(filter="receipt!=m-4242").jobs] == ["200"]
+    made = client.start("hold", "receipt:m-4242", reason="r")
+    assert viewer.operation(made.id).filter == "receipt:m-4242"
+
+
+@pytest.mark.parametrize("line", ["payload.card:4242", "receipt~4242", 'receipt:"200 card 4242"'])
+def test_filters_that_look_into_jobs_are_hidden_with_what_jobs_carry(client: Client, line: str) -> None:
+    viewer = client.acting(VIEWER)
+    secret = client.start("hold", line, reason="r")
     plain = client.start("hold", "lane:orders", reason="r")
 
     assert [one.filter for one in viewer.operations().operations] == [plain.filter, MASK]

@@ -20,7 +20,7 @@ _UNANSWERED: Final = re.compile(
     r"|the (?:node|router) stopped while it was (?:being sent|at work)"
 )
 _QUOTED: Final = re.compile(r"(HTTP \d{3}): .*", re.DOTALL)  # domain/answers.py
-_RECEIPT: Final = re.compile(r"(\d{3}) .*", re.DOTALL)  # domain/answers.py
+_ANSWER: Final = re.compile(r"(\d{3})(?: .*)?", re.DOTALL)  # domain/answers.py
 MASK: Final = "***"
 _HASH: Final = "sha256:"
 _CREDENTIAL: Final = re.compile(
@@ -56,14 +56,19 @@ def without_hashes(noted: str | None) -> str | None:
 
 def without_content(job: Job) -> Job:
     """Return the job without payload, headers, result, and without what others said of it."""
-    said, receipt = job.context, job.live.receipt
+    said, answer = job.context, _ANSWER.fullmatch(job.live.receipt or "")
     return job._replace(
-        live=job.live._replace(receipt=receipt and _RECEIPT.sub(r"\1", receipt)),
+        live=job.live._replace(receipt=answer[1] if answer else job.live.receipt),
         context=said and said._replace(payload=None, headers=None),
         result=None,
         error=without_words(job.error),
         hidden=True,
     )
+
+
+def is_answer(receipt: str) -> bool:
+    """Say whether a receipt is what a target answered, of which `without_content` leaves the status."""
+    return _ANSWER.fullmatch(receipt) is not None
 
 
 def without_words(error: str | None) -> str | None:
