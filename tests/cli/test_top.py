@@ -10,10 +10,12 @@ import pytest
 from rich.console import Console
 
 from penstock import Client
+from penstock.api.stats import MOST_LANES
 from penstock.cli.ask import NodeUnreachable, ask
 from penstock.cli.figures import HEAD, rows, span
 from penstock.cli.screen import screen
 from penstock.cli.top import FromStore
+from penstock.domain.lanes import lane
 from penstock.ports.events import Called, LeaderChanged, NodeStarted, SinkFailed
 from penstock.ports.store import Ask
 from tests.api.node import Http, served
@@ -119,6 +121,17 @@ def test_the_screen_shows_who_answers_the_lanes_and_the_trouble(http: Http) -> N
     assert "everything is paused by ann: maintenance" in text
     assert "sink billing: cannot be opened: no such queue" in text
     assert "no answer" in drawn(http.get("/api/stats").json(), problem="no answer for 5 s")
+
+
+def test_lanes_that_are_left_out_are_said_to_be(http: Http, ready: Run) -> None:
+    figures = http.get("/api/stats").json()
+    assert "more" not in drawn(figures)
+    assert "and 1,234 lanes more: penstock lanes list" in drawn(figures | {"more_lanes": 1234})
+
+    with Client(STORE) as client:
+        for number in range(MOST_LANES):
+            client.store.put_lane(lane(f"idle-{number:03}"), actor="test")
+    assert "and 1 lane more: penstock lanes list" in ready("top", "--once").stderr
 
 
 def test_rates_from_the_store_are_what_succeeded_between_two_looks(ready: Run) -> None:

@@ -7,7 +7,8 @@ Whoever is logged out, or has his key revoked, hears no more within a second, as
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from penstock.api.desk import Desk
 from penstock.api.params import items_of, read_params, text
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs, still_may
+from penstock.api.stats import counted, most_at_work
 from penstock.client import Client
 from penstock.domain.access import Scope, Who
 from penstock.domain.names import near
@@ -28,7 +30,6 @@ from penstock.wire import encode, operation_object
 EVERY_S: Final = 0.5
 HEARTBEAT_S: Final = 15.0
 MOST_LISTENERS: Final = 100
-MOST_LANES: Final = 200
 RECENT: Final = 20
 # One message goes to everybody, so it holds what whoever sees least may see.
 LISTENER: Final = Who("events", frozenset({Scope.READ}))
@@ -44,17 +45,22 @@ class Message(NamedTuple):
 
 
 def _lanes(client: Client) -> Mapping[str, Any]:
-    found: dict[str, dict[str, int]] = {}
-    for (lane, state), n in sorted(client.counts().items()):
-        found.setdefault(lane, {})[state.label] = max(0, n)
-    return {"lanes": dict([*found.items()][:MOST_LANES])}
+    found = counted(client)
+    listed = most_at_work(found, found)
+    # A change in a lane that is not listed is news as well: it changes what the others have together.
+    others = [found[name] for name in found.keys() - {*listed}]
+    return {"lanes": {name: found[name] for name in listed}, "more_lanes": len(others), "more": _sum(others)}
 
 
 def _totals(client: Client) -> Mapping[str, Any]:
-    found: dict[str, int] = {}
-    for (_, state), n in client.counts().items():
-        found[state.label] = found.get(state.label, 0) + max(0, n)
-    return {"states": found}
+    return {"states": _sum(counted(client).values())}
+
+
+def _sum(lanes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for counts in lanes:
+        found.update(counts)
+    return dict(sorted(found.items()))
 
 
 def _operations(client: Client) -> Mapping[str, Any]:

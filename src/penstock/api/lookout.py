@@ -67,12 +67,16 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
     async def dead(request: Request[Any, Any, Any]) -> Response[bytes]:
         return json_answer(await desk.ask(_dead, desk.acting(request), items_of(request)))
 
+    @get("/api/jobs/counts", opt=READ)
+    async def counts(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return json_answer(await desk.ask(_counts, desk.acting(request)))
+
     @get("/api/jobs/stats", opt=READ)
     async def stats(request: Request[Any, Any, Any]) -> Response[bytes]:
         client = desk.acting(request)
         return json_answer(await desk.ask(lambda: encode(lane_stats(client))))
 
-    return [list_groups, targets, nodes, audit, dead, stats]
+    return [list_groups, targets, nodes, audit, dead, counts, stats]
 
 
 def _groups(client: Client, items: Items) -> str:
@@ -96,6 +100,13 @@ def _nodes(client: Client) -> str:
 def _audit(client: Client, items: Items) -> str:
     page = client.store.audit_log(**read_params(items, {"lane": text, "people": flag, **PAGED}))
     return encode({"entries": [audit_entry_object(entry) for entry in page.entries], "next": page.next})
+
+
+def _counts(client: Client) -> str:
+    found: dict[str, dict[str, int]] = {}
+    for (lane, state), n in sorted(client.counts().items()):
+        found.setdefault(lane, {})[state.label] = n
+    return encode({"lanes": found})
 
 
 def _dead(client: Client, items: Items) -> str:

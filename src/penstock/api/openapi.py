@@ -115,6 +115,7 @@ DOCS: Final[Mapping[str, Doc]] = {
     "GET /api/jobs/history": _look(
         "jobs that ended, the last one first", "Jobs", order=STRING, **JOBS, **{"from": TIME, "to": TIME}
     ),
+    "GET /api/jobs/counts": _look("how many jobs of each lane are in which state", "Counts"),
     "GET /api/jobs/stats": _look("figures per lane", "LaneStats"),
     f"GET {JOB}": Doc(
         summary="one job", gives={200: "Job", 304: ""}, headers={"If-None-Match": STRING}, fails=(404,)

@@ -52,6 +52,10 @@ def made(
     return shape if open_ else {**shape, "additionalProperties": False}
 
 
+def _by_name(schema: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": schema}
+
+
 def named(*values: object) -> Schema:
     """Return one of these words."""
     return {"type": "string", "enum": [str(value) for value in values]}
@@ -175,6 +179,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "versions": listed(made({"revision": INTEGER, "at": TIME, "actor": nullable(STRING)})),
         }
     ),
+    "Counts": made({"lanes": _by_name(_by_name(INTEGER))}),
     "LaneStats": made(
         {
             "now": TIME,

@@ -3,12 +3,14 @@
 Everything comes from counters, indexes and this process's memory, so a look costs the same whatever the store
 holds: a few short reads, at most once a second however many look. No litestar here: the command line reads
 these figures without a server.
+
+Of more than 200 lanes those with something to do are listed; sums are over all of them.
 """
 
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.client import Client
 from penstock.domain.filters import Order, Span
@@ -21,7 +23,7 @@ from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
 from penstock.observability.dues import oldest_due
 from penstock.observability.health import Health
-from penstock.observability.live import Live, Pace, Trouble
+from penstock.observability.live import Live, Pace
 from penstock.observability.logs import redacted
 from penstock.wire import encode, stamp
 
@@ -33,11 +35,26 @@ DUE_LANES: Final = 20
 STATES: Final = tuple(state.label for state in JobState)
 ALIVE: Final = timedelta(seconds=30)
 MOST_NODES: Final = 50
-NOTHING: Final[Mapping[str, Any]] = {
-    "now": None, "lanes": [], "more_lanes": 0, "paused": None, "leader": None, "nodes": [], "blocked": [],
-    "jobs": [], "ended": [],
-}  # fmt: skip
 IDLE: Final = Pace(0.0, 0.0, None, None, 0)
+
+
+class Look(NamedTuple):
+    """What one look found of all lanes, with what this process knows of each one's pace."""
+
+    now: datetime
+    lanes: Mapping[str, Lane]
+    counts: Mapping[str, Mapping[str, int]]
+    waited: Mapping[str, float]
+    paces: Mapping[str, Pace]
+
+    def figures(self, name: str, due: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the figures of one lane; without `due` nobody counted how many of its jobs are."""
+        waited = self.waited.get(name, 0.0)
+        return (
+            _lane(self.lanes[name], self.counts.get(name, {}), self.paces.get(name, IDLE))
+            | {"stopped": _stopped(self.lanes[name], self.now), "oldest_due_s": round(waited, 3)}
+            | (due or {"due": None if waited else 0, "due_capped": False})
+        )
 
 
 class Stats:
@@ -50,6 +67,7 @@ class Stats:
         self._monotonic = monotonic
         self._lock = Lock()
         self._kept = ""
+        self._look: Look | None = None
         self._until = monotonic()
 
     def __call__(self) -> str:
@@ -60,6 +78,11 @@ class Stats:
                 self._until = self._monotonic() + FRESH_S
             return self._kept
 
+    def lane(self, name: str) -> dict[str, Any] | None:
+        """Return the figures of one lane as of the last look, listed or not; None = it was not there."""
+        look = self._look
+        return None if look is None or name not in look.lanes else look.figures(name)
+
     def forget(self) -> None:
         """Ask anew the next time."""
         with self._lock:
@@ -68,10 +91,11 @@ class Stats:
     def _figures(self) -> dict[str, Any]:
         live = self._live
         try:
-            store: Mapping[str, Any] = store_figures(self._client, live.paces())
+            self._look = look_at(self._client, live.paces())
+            store: Mapping[str, Any] = store_figures(self._client, self._look)
             error = None
         except PenstockError as failed:
-            store, error = NOTHING, str(failed)
+            self._look, store, error = None, NOTHING, str(failed)
         return {
             "version": self._version,
             "node": {
@@ -93,34 +117,33 @@ class Stats:
         }
 
 
-def store_figures(client: Client, paces: Mapping[str, Pace]) -> dict[str, Any]:
-    """Return what the store says now, with what this process knows of each lane's pace."""
+def look_at(client: Client, paces: Mapping[str, Pace]) -> Look:
+    """Look at all lanes: three short reads."""
     scouted = client.store.scout()
-    waited = oldest_due(scouted)
-    counts = _counts(client)
-    lanes = client.store.lanes()
-    shown = sorted(sorted(lanes, key=lambda name: (_idle(counts.get(name, {})), name))[:MOST_LANES])
-    behind = [name for name in shown if waited.get(name)]
-    due = {name: _due(client, name, counts.get(name, {}), scouted.now) for name in behind[:DUE_LANES]}
+    return Look(scouted.now, client.store.lanes(), counted(client), oldest_due(scouted), paces)
+
+
+def store_figures(client: Client, look: Look) -> dict[str, Any]:
+    """Return what the store says now, of lanes what a look found."""
+    listed = most_at_work(look.lanes, look.counts)
+    behind = [name for name in listed if look.waited.get(name)]
+    due = {name: _due(client, name, look.counts.get(name, {}), look.now) for name in behind[:DUE_LANES]}
     return {
-        "now": scouted.now,
-        "lanes": [
-            _lane(lanes[name], counts.get(name, {}), paces.get(name, IDLE))
-            | {"stopped": _stopped(lanes[name], scouted.now), "oldest_due_s": round(waited.get(name, 0.0), 3)}
-            | (due.get(name) or {"due": None if waited.get(name) else 0, "due_capped": False})
-            for name in shown
-        ],
-        "more_lanes": len(lanes) - len(shown),
+        "now": look.now,
+        "lanes": [look.figures(name, due.get(name)) for name in listed],
+        "more_lanes": len(look.lanes) - len(listed),
+        "totals": _totals(look, due),
         "paused": _paused(client),
         "leader": client.store.leader(),
-        "nodes": _nodes(client, scouted.now),
+        "nodes": _nodes(client, look.now),
         "blocked": [_blocked(group) for group in client.store.list_groups(blocked=True, limit=LAST).groups],
         "jobs": [_job(job) for job in client.list(state=LIVE, limit=LAST).jobs],
         "ended": [_job(job) for job in client.list(state=TERMINAL, limit=LAST).jobs],
     }
 
 
-def _counts(client: Client) -> dict[str, dict[str, int]]:
+def counted(client: Client) -> dict[str, dict[str, int]]:
+    """Return how many jobs are in each state, by lane."""
     found: dict[str, dict[str, int]] = {}
     for (lane, state), number in client.counts().items():
         # Deltas are folded by and by: for a moment a counter may be below nothing.
@@ -128,8 +151,35 @@ def _counts(client: Client) -> dict[str, dict[str, int]]:
     return found
 
 
-def _idle(counts: Mapping[str, int]) -> bool:
-    return not any(counts.get(state.label) for state in LIVE | {JobState.DEAD})
+def most_at_work(lanes: Collection[str], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return as many lanes as are listed, by name: those with dead letters are, then those with jobs."""
+    ranked = sorted(lanes, key=lambda name: (_rank(counts.get(name, {})), name))
+    return sorted(ranked[:MOST_LANES])
+
+
+def _rank(counts: Mapping[str, int]) -> int:
+    if counts.get(JobState.DEAD.label):
+        return 0
+    return 1 if any(counts.get(state.label) for state in LIVE) else 2
+
+
+def _totals(look: Look, due: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all lanes have together, those that are not listed too."""
+    behind = [name for name in look.lanes if look.waited.get(name)]
+    counts = [look.counts[name] for name in look.lanes if name in look.counts]
+    paces = [look.paces[name] for name in look.lanes if name in look.paces]
+    return {
+        "lanes": len(look.lanes),
+        **{state: sum(each.get(state, 0) for each in counts) for state in STATES},
+        "behind": len(behind),
+        "due": sum(each["due"] for each in due.values()),
+        "due_capped": len(due) < len(behind) or any(each["due_capped"] for each in due.values()),
+        "oldest_due_s": round(max((look.waited[name] for name in behind), default=0.0), 3),
+        "sent_per_s": round(sum(pace.sent_per_s for pace in paces), 1),
+        "failed_per_s": round(sum(pace.failed_per_s for pace in paces), 1),
+        "lag_p50_ms": _ms(max((pace.lag_p50 for pace in paces if pace.lag_p50 is not None), default=None)),
+        "lag_p99_ms": _ms(max((pace.lag_p99 for pace in paces if pace.lag_p99 is not None), default=None)),
+    }
 
 
 def _due(client: Client, lane: str, counts: Mapping[str, int], now: datetime) -> dict[str, Any]:
@@ -214,5 +264,8 @@ def _job(job: Job) -> dict[str, Any]:
     }
 
 
-def _trouble(trouble: Trouble) -> dict[str, Any]:
-    return trouble._asdict() | {"text": redacted(without_answer(trouble.text))}
+_NOWHERE: Final = Look(datetime(1970, 1, 1, tzinfo=UTC), {}, {}, {}, {})
+NOTHING: Final[Mapping[str, Any]] = {
+    "now": None, "lanes": [], "more_lanes": 0, "totals": _totals(_NOWHERE, {}),
+    "paused": None, "leader": None, "nodes": [], "blocked": [], "jobs": [], "ended": [],
+}  # fmt: skip

@@ -16,6 +16,12 @@ def rows(figures: Figures) -> list[Sequence[str]]:
     return [_row(lane) for lane in figures["lanes"]]
 
 
+def more_lanes(figures: Figures) -> str:
+    """Return how many lanes the rows leave out: of many, those with dead letters or jobs come first."""
+    more = figures["more_lanes"]
+    return f"and {more:,} {'lane' if more == 1 else 'lanes'} more: penstock lanes list"
+
+
 def _row(lane: Mapping[str, Any]) -> Sequence[str]:
     flying = lane["claimed"] + lane["dispatched"] + lane["running"]
     lag = lane["lag_p99_ms"]

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.figures import HEAD, Figures, rows, span
+from penstock.cli.figures import HEAD, Figures, more_lanes, rows, span
 from penstock.cli.render import printable
 
 
@@ -16,7 +16,8 @@ def screen(figures: Figures, *, problem: str = "") -> RenderableType:
         table.add_column(name, justify="left" if name == "lane" else "right", no_wrap=name != "lane")
     for row in rows(figures):
         table.add_row(*map(_cell, names, row))
-    return Group(_head(figures), Text(), table, Text(), *_troubles(figures, problem))
+    more = [Text(more_lanes(figures), style="dim")] if figures.get("more_lanes") else []
+    return Group(_head(figures), Text(), table, *more, Text(), *_troubles(figures, problem))
 
 
 def _cell(name: str, text: str) -> Text:

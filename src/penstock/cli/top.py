@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from penstock.api.stats import store_figures
+from penstock.api.stats import look_at, store_figures
 from penstock.cli.ask import NodeUnreachable, NotLetIn, ask
 from penstock.cli.errors import Refused, Unreachable, reported
-from penstock.cli.figures import HEAD, Figures, rows
+from penstock.cli.figures import HEAD, Figures, more_lanes, rows
 from penstock.cli.options import api_url, config_option, json_option, note, opened, store_option, store_url
 from penstock.cli.render import on_terminal, print_json, print_table
 from penstock.client import Client
@@ -98,7 +98,7 @@ class FromStore:
             for lane, number in ended.items()
         }
         self._before = (at, ended)
-        return {"node": {"store": self._store}, **store_figures(self._client, paces)}
+        return {"node": {"store": self._store}, **store_figures(self._client, look_at(self._client, paces))}
 
     def _ended(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -114,6 +114,8 @@ def _show(look: Callable[[], Figures], *, once: bool, as_json: bool) -> None:
         print_json(figures)
     elif once or not on_terminal():
         print_table(HEAD, rows(figures), empty="no lane\nTry: penstock lanes set NAME --create")
+        if figures.get("more_lanes"):
+            note(more_lanes(figures))
     else:
         watch(look, figures)
 

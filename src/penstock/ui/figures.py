@@ -69,13 +69,25 @@ class Figures:
         self._cluster.learn(found["nodes"])
         at = None if found["now"] is None else datetime.fromisoformat(found["now"])
         for lane in found["lanes"]:
-            steps = self._hour.steps(lane["lane"], last=SPARK)
-            lane["spark"] = [step.sent + step.failed for step in steps]
-            lane["failed"], lane["calls"] = sum(s.failed for s in steps), sum(lane["spark"])
-            lane["forecast"] = None if at is None else self.forecast(lane["lane"], lane, at)
+            self._add_pace(lane, at)
         found["at"] = at
         found["trouble"] = sorted(found["lanes"], key=_trouble)
         return found
+
+    def lane(self, name: str, figures: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the figures of one lane, of one that is not listed too; None = it was not there."""
+        listed: dict[str, Any] | None = next((x for x in figures["lanes"] if x["lane"] == name), None)
+        if listed is not None:
+            return listed
+        found = self._stats.lane(name)
+        return found and self._add_pace(found, figures["at"])
+
+    def _add_pace(self, lane: dict[str, Any], now: datetime | None) -> dict[str, Any]:
+        steps = self._hour.steps(lane["lane"], last=SPARK)
+        lane["spark"] = [step.sent + step.failed for step in steps]
+        lane["failed"], lane["calls"] = sum(s.failed for s in steps), sum(lane["spark"])
+        lane["forecast"] = None if now is None else self.forecast(lane["lane"], lane, now)
+        return lane
 
     def forget(self) -> None:
         """Ask the store anew the next time: somebody changed something and wants to see it."""

@@ -15,6 +15,7 @@ from penstock.api.problems import unknown_caller
 from penstock.api.scopes import csrf_of, who_of
 from penstock.client import Client
 from penstock.domain.access import LOCAL, Scope
+from penstock.domain.names import unknown
 from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.observability.health import Health
 from penstock.observability.live import Live
@@ -155,6 +156,17 @@ def pause_asked(verb: str, fields: Mapping[str, str]) -> tuple[bool, str]:
     if verb == "pause" and not reason:
         raise InvalidQuery("reason", "say why: it is kept in the audit")
     return verb == "pause", reason or "resumed"
+
+
+def lane_choice(site: Site, figures: Mapping[str, Any], asked: str) -> dict[str, Any]:
+    """Return what a field for a lane offers: as many as the figures list, and the one that was asked for."""
+    known, listed = site.look.lanes(), {each["lane"] for each in figures["lanes"]}
+    offered = sorted(listed | ({asked} & known.keys()))
+    return {
+        "lanes": offered,
+        "more_lanes": max(0, len(known) - len(offered)),
+        "why": unknown("lane", asked, known) if asked and asked not in known else None,
+    }
 
 
 def once(entropy: Callable[[int], bytes] = os.urandom) -> str:

@@ -114,11 +114,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def sentence(explained: str) -> str:
-    """Return why a job is where it is as a sentence: about the job, or about what holds it."""
-    first = explained.partition(" ")[0]
+    """Return why something is as it is as a sentence: about the job, or about what is named."""
+    first, end = explained.partition(" ")[0], "" if explained.endswith("?") else "."
     if first in OF_THE_JOB:
-        return f"It {explained}."
-    return f"{explained[:1].upper() if first.isalpha() else explained[:1]}{explained[1:]}."
+        return f"It {explained}{end}"
+    return f"{explained[:1].upper() if first.isalpha() else explained[:1]}{explained[1:]}{end}"
 
 
 def setting(value: Any) -> str:  # noqa: ANN401 - a setting is a text, a number, a flag or nothing

@@ -239,14 +239,9 @@ class RemoteStore(SettingsPart):
         return leader
 
     def counts(self) -> dict[tuple[str, JobState], int]:
-        """Return jobs per lane and state, as the status page has them."""
-        lanes = self.api.get("/api/stats")["lanes"]
-        return {
-            (one["lane"], state): one[state.label]
-            for one in lanes
-            for state in JobState
-            if one.get(state.label)
-        }
+        """Return jobs per lane and state."""
+        lanes: dict[str, dict[str, int]] = self.api.get("/api/jobs/counts")["lanes"]
+        return {(lane, JobState[label.upper()]): n for lane, by in lanes.items() for label, n in by.items()}
 
     # -- bulk operations
     def start_operation(self, new: NewOperation) -> Operation:

@@ -11,7 +11,7 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.job import AuditPage
 from penstock.ui.audits import shown
-from penstock.ui.site import AnyRequest, Site
+from penstock.ui.site import AnyRequest, Site, lane_choice
 from penstock.wire import encode
 
 PAGE: Final = 50
@@ -76,6 +76,6 @@ def _view(site: Site, lane: str, after: str | None, people: str) -> dict[str, An
         "base": {"lane": lane, "by": None if people == PEOPLE else people},
         "lane": lane,
         "people": people,
-        "lanes": [each["lane"] for each in figures["lanes"]],
+        **lane_choice(site, figures, lane),
         "now": figures["at"] or site.store.now(),
     }

@@ -36,6 +36,7 @@ def _view(site: Site, lane: str, after: str | None, sees: object) -> dict[str, A
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
     lanes = [each for each in figures["lanes"] if each["dead"]]
+    asked = site.figures.lane(lane, figures) if lane else figures["totals"]
     # Hundreds of jobs are read for some lines: once a second, for all who see the same.
     found = site.kept.answer(("dead", lane, after, sees), lambda: _found(site.client, lane, after, now))
     return {
@@ -43,7 +44,8 @@ def _view(site: Site, lane: str, after: str | None, sees: object) -> dict[str, A
         "f": figures,
         "lane": lane,
         "lanes": lanes,
-        "total": sum(each["dead"] for each in lanes if lane in ("", each["lane"])),
+        "total": asked["dead"] if asked else 0,
+        "elsewhere": figures["totals"]["dead"] - sum(each["dead"] for each in lanes),
         "base": {"lane": lane},
         "now": now,
         **found,

@@ -8,11 +8,10 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.domain.names import unknown
 from penstock.errors import InvalidJob
 from penstock.ports.insight import GroupPage
 from penstock.ui.screens.job import operated
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, lane_choice, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
@@ -61,7 +60,6 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
     show = asked["show"] or ("all" if group else "blocked")
     figures = site.figures.now()
     page = site.store.list_groups(lane=lane, group=group, blocked=show == "blocked", limit=PAGE, after=after)
-    lanes = [each["lane"] for each in figures["lanes"]]
     empty_so_far = not page.groups and page.next is None
     if show == "blocked" and empty_so_far and not asked["show"]:
         show, page = "all", site.store.list_groups(lane=lane, limit=PAGE)
@@ -74,8 +72,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "base": {"lane": lane, "group": group, "show": asked["show"]},
         "lane": asked["lane"],
         "group": asked["group"],
-        "lanes": lanes,
-        "why": unknown("lane", lane, lanes) if lane and lane not in lanes else None,
+        **lane_choice(site, figures, asked["lane"]),
     }
 
 

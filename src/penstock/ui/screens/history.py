@@ -9,10 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.filters import Page
-from penstock.domain.names import unknown
 from penstock.domain.states import TERMINAL
 from penstock.errors import InvalidQuery
-from penstock.ui.site import AnyRequest, Site
+from penstock.ui.site import AnyRequest, Site, lane_choice
 from penstock.wire import job_object
 
 PAGE: Final = 50
@@ -41,7 +40,6 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         page = site.client.list(filter=line, state=wanted, limit=PAGE, after=asked["after"] or None)
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
-    known = [each["lane"] for each in figures["lanes"]]
     shown = [job_object(job, payload=False) for job in page.jobs]
     return {
         "screen": "history",
@@ -54,8 +52,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "asked": asked,
         "ends": ENDS,
         "spans": SPANS,
-        "lanes": figures["lanes"],
-        "why": unknown("lane", lane, known) if (lane := asked["lane"]) and lane not in known else None,
+        **lane_choice(site, figures, asked["lane"]),
         "outcomes": Counter(job["state"] for job in shown),
         "line": f"{line} state:{asked['state'] or ','.join(ENDS)}".strip(),
     }

@@ -128,18 +128,11 @@ def _make(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
 
 def _effect_view(site: Site, name: str, rate: str) -> dict[str, Any]:
     try:
-        text, bad = effect(site.client.lane(name), rate, _figures(site, name)["pending"]), False
+        found = site.figures.lane(name, site.figures.now())
+        text, bad = effect(site.client.lane(name), rate, found["pending"] if found else 0), False
     except InvalidSetting as error:
         text, bad = str(error), True
     return {"text": text, "bad": bad}
-
-
-def _figures(site: Site, name: str) -> Mapping[str, Any]:
-    lanes: list[dict[str, Any]] = site.figures.now()["lanes"]
-    for each in lanes:
-        if each["lane"] == name:
-            return each
-    raise UnknownLane(name)
 
 
 def _lane_view(site: Site, name: str) -> dict[str, Any]:
@@ -152,18 +145,18 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         trail = still.audit_log(lane=name, limit=TRAIL).entries
         dead = still.list_jobs(JobQuery(lane=name, states=DEAD, limit=ERRORS)).jobs
         blocked = still.list_groups(lane=name, blocked=True, limit=5).groups
+    listed = any(each["lane"] == name for each in figures["lanes"])
     of_lane = [entry for entry in trail if entry.action.startswith("lane.")]
-    mine = next((each for each in figures["lanes"] if each["lane"] == name), None)
     return {
         "screen": "lanes",
         "lane": found,
         "f": figures,
-        "x": mine,
+        "x": site.figures.lane(name, figures),
         "now": now,
         "settings": shown(found.settings, lane_settings(), of_lane),
         "limits": LIMITS,
         "c": site.figures.chart(name, now),
-        "waiting": site.figures.waiting(name, now),
+        "waiting": site.figures.waiting(name, now) if listed else None,
         "retries": _curve(found),
         "errors": causes(dead),
         "errors_capped": len(dead) == ERRORS,

@@ -14,7 +14,6 @@ from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
-SUMS: Final = ("pending", "held", "dead", "sent_per_s", "failed_per_s")
 LAST_ACTIONS: Final = 6
 BLOCKED_SHOWN: Final = 8  # as many as the figures name
 
@@ -62,35 +61,33 @@ def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _totals(figures: Mapping[str, Any]) -> dict[str, Any]:
-    lanes: Sequence[Mapping[str, Any]] = figures["lanes"]
-    lags = [lane for lane in lanes if lane["lag_p99_ms"] is not None]
+    totals: Mapping[str, Any] = figures["totals"]
     return {
-        **{name: sum(lane[name] for lane in lanes) for name in SUMS},
-        "due": sum(lane["due"] or 0 for lane in lanes),
-        "due_capped": any(lane["due"] is None or lane["due_capped"] for lane in lanes),
-        "in_flight": sum(lane["claimed"] + lane["dispatched"] + lane["running"] for lane in lanes),
-        "oldest_due_s": max((lane["oldest_due_s"] for lane in lanes), default=0),
-        "lag_p99_ms": max((lane["lag_p99_ms"] for lane in lags), default=None),
-        "lag_p50_ms": max((lane["lag_p50_ms"] for lane in lags), default=None),
+        **totals,
+        "in_flight": totals["claimed"] + totals["dispatched"] + totals["running"],
         "blocked": len(figures["blocked"]),
         "blocked_more": len(figures["blocked"]) == BLOCKED_SHOWN,
-        "forecast": _forecast(lanes),
+        "forecast": _forecast(figures["lanes"], behind=totals["behind"]),
     }
 
 
-def _forecast(lanes: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return when everything that is due will have gone, in words."""
+def _forecast(lanes: Sequence[Mapping[str, Any]], *, behind: int) -> str | None:
+    """Return when everything that is due will have gone, in words; `behind` lanes have something due.
+
+    Of some nobody counted how much that is: they may stand, or grow, or take longer than all others.
+    """
     waiting = [lane for lane in lanes if lane["forecast"] is not None]
     if not waiting:
         return None
+    least = "at least " if behind > len(waiting) else ""
     growing = [lane["lane"] for lane in waiting if lane["forecast"].grows]
     if growing:
-        return f"{growing[0]} grows" if len(growing) == 1 else f"{len(growing)} lanes grow"
+        return f"{growing[0]} grows" if len(growing) == 1 else f"{least}{len(growing)} lanes grow"
     ends = [lane["forecast"].at for lane in waiting]
     standing = sum(end is None for end in ends)
     if standing:
-        return f"{standing} of {len(waiting)} lanes stand"
-    return f"empty {max(ends):%H:%M:%S} UTC"
+        return f"{least}{standing} of {max(behind, len(waiting))} lanes stand"
+    return None if least else f"empty {max(ends):%H:%M:%S} UTC"
 
 
 def _nothing_yet(figures: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
 from penstock.api.scopes import needs
+from penstock.api.stats import MOST_LANES
 from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
@@ -98,8 +99,9 @@ def _view(site: Site) -> dict[str, Any]:
         "limited": [
             {"lane": name, "rate": lane["rate"], "most": lane["max_in_flight"], "pool": lane["pool"],
              "full": f"lane/{name}" in waits}
-            for name, lane in sorted(lanes.items())[:200]
+            for name, lane in sorted(lanes.items())[:MOST_LANES]
         ],
+        "more_limited": max(0, len(lanes) - MOST_LANES),
         "now": now,
     }  # fmt: skip
 
