@@ -12,6 +12,7 @@ from penstock.domain.outcomes import Dead
 from penstock.domain.states import Reason, Verb
 from penstock.testing.store_suite.factories import claim, claim_groups, ordered, settle, some
 from tests.api.node import Http
+from tests.client.conftest import put_lane
 
 WHY = {"reason": "test"}
 
@@ -112,6 +113,21 @@ def test_lists_have_names_of_their_own(every: Http) -> None:
     assert (lane["lane"], lane["pending"], lane["due"]) == ("orders", 2, 1)
     assert every.get("/api/jobs/history?from=yesterday").status_code == 422
     assert "pending is no end" in every.get("/api/jobs/history?state=dead,pending").json()["detail"]
+
+
+def test_what_is_due_is_counted_up_to_a_page_and_says_so(http: Http) -> None:
+    client = http.node.client
+    now = client.store.now()
+    for lane, late, later in (("all", 501, 0), ("few", 499, 1), ("many", 501, 1)):
+        put_lane(client.store, lane)
+        client.enqueue_many([{"lane": lane, "run_at": now - timedelta(minutes=1)}] * late)
+        client.enqueue_many([{"lane": lane, "run_at": now + timedelta(days=1)}] * later)
+
+    lanes = http.get("/api/jobs/stats").json()["lanes"]
+
+    counted = {each["lane"]: (each["due"], each["due_capped"]) for each in lanes}
+    assert counted == {"all": (501, False), "few": (499, False), "many": (500, True), "orders": (0, False)}
+    assert not any(each["capped"] for each in lanes)
 
 
 def test_a_bad_filter_is_told_with_its_place(http: Http) -> None:

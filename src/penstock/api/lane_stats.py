@@ -1,7 +1,8 @@
 """Figures per lane: what waits, what is out, what ended within a day, and how long jobs take.
 
 States come from counters. What ended within a day is counted up to a cap, lane by lane and by an index: a
-busy lane says "500 and more". Lanes in which nothing ever ended are not looked at.
+busy lane says "500 and more". So is what is due, where other jobs of the lane are of the future. Lanes in
+which nothing ever ended are not looked at.
 """
 
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ def _lane(
     return {
         "lane": name,
         **{state: counts.get(state, 0) for state in STATES},
-        "due": _due(client, name, counts, now) if waited else 0,
+        **(_due(client, name, counts, now) if waited else {"due": 0, "due_capped": False}),
         "succeeded_24h": len(ended),
         "failed_24h": failed,
         "capped": len(ended) == MAX_PAGE or failed == MAX_PAGE,
@@ -61,14 +62,14 @@ def _lane(
     }
 
 
-def _due(client: Client, lane: str, counts: Mapping[str, int], now: datetime) -> int:
+def _due(client: Client, lane: str, counts: Mapping[str, int], now: datetime) -> dict[str, Any]:
     """Return how many jobs are due: all that are pending, unless some are of the future."""
     pending = JobState.PENDING
     later = client.list(lane=lane, state=pending, order=Order.DUE, run=Span(since=now), limit=1).jobs
     if not later:
-        return counts.get(pending.label, 0)
-    due = client.list(lane=lane, state=pending, order=Order.DUE, run=Span(until=now), limit=MAX_PAGE)
-    return len(due.jobs)
+        return {"due": counts.get(pending.label, 0), "due_capped": False}
+    due = client.list(lane=lane, state=pending, order=Order.DUE, run=Span(until=now), limit=MAX_PAGE).jobs
+    return {"due": len(due), "due_capped": len(due) == MAX_PAGE}
 
 
 def _took(job: Job) -> float:

@@ -189,6 +189,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
                         "lane": STRING,
                         "pending": INTEGER,
                         "due": INTEGER,
+                        "due_capped": BOOLEAN,
                         "claimed": INTEGER,
                         "dispatched": INTEGER,
                         "running": INTEGER,
