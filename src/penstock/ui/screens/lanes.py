@@ -183,9 +183,19 @@ def _toml(found: Lane) -> str:
     for name, setting in SETTINGS.items():
         value = found[name]
         if value != setting.default:
-            text = value if name == "retry" else json.dumps(value)
-            lines.append(f"{name} = {text}")
+            lines.append(f"{name} = {_spelled(json.loads(value) if name == 'retry' else value)}")
     return "\n".join(lines)
+
+
+def _spelled(value: object) -> str:
+    """Return a value as TOML has it: as JSON, but for tables and for what JSON escapes in pairs, or not."""
+    match value:
+        case Mapping():
+            return "{ " + ", ".join(f"{name} = {_spelled(each)}" for name, each in value.items()) + " }"
+        case list():
+            return "[" + ", ".join(map(_spelled, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> Told:
