@@ -115,6 +115,29 @@ def test_a_search_in_payloads_needs_the_scope_too(locked: Http, key: Keys) -> No
     assert "scope payload" in refused.json()["detail"]
 
 
+def test_a_tenant_is_shown_lanes_and_pools_as_they_are_and_changes_none(locked: Http, key: Keys) -> None:
+    """They are nobody's own: docs/howto/secure.md says what that means for those who must not know others."""
+    store, tenant = locked.node.client.store, key("admin", tenant="acme")
+    store.pause_lane("orders", paused=True, actor="ann", reason="their API is down")
+    for path in ("/api/lanes", "/api/lanes/orders", "/api/pools"):
+        assert locked.get(path, headers=tenant).json() == locked.get(path, headers=key("admin")).json()
+    assert locked.get("/api/lanes/orders", headers=tenant).json()["paused_by"] == "ann"
+    for path in ("/api/lanes/orders/pause", "/api/lanes/orders/resume"):
+        assert locked.post(path, {"reason": "r"}, headers=tenant).status_code == 403
+    for path in (
+        "stats",
+        "jobs/counts",
+        "jobs/stats",
+        "groups",
+        "targets",
+        "nodes",
+        "events",
+        "audit",
+        "pause",
+    ):
+        assert locked.get(f"/api/{path}", headers=tenant).json()["type"].endswith("not-for-tenants"), path
+
+
 def test_whoever_shows_bad_keys_all_the_time_has_to_wait(locked: Http, key: Keys) -> None:
     good = key("read")
     statuses = [

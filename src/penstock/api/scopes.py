@@ -4,7 +4,7 @@
 
 A route that says nothing cannot be served: `check_routes` refuses it when the application is made. Somebody
 who is bound to a tenant reaches only routes that say `tenants=True`, which promise to use `acting(request)`
-and thereby show and touch that tenant's jobs alone.
+and thereby show and touch that tenant's jobs alone. Lanes and pools are nobody's own, and shown to all.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
