@@ -84,7 +84,13 @@ def http(sqlite_url: str) -> Iterator[Http]:
 KINDS = {"memory": "memory", "sqlite": "sqlite_url", "pg18": "pg_url"}
 
 
-@pytest.fixture(params=KINDS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Start a node on each kind of store; a module may leave some of them to the soak."""
+    if "every" in metafunc.fixturenames:
+        metafunc.parametrize("every", getattr(metafunc.module, "STORES", list(KINDS)), indirect=True)
+
+
+@pytest.fixture
 def every(request: pytest.FixtureRequest) -> Iterator[Http]:
     """Return a node on each kind of store in turn."""
     with Client(request.getfixturevalue(KINDS[request.param]), actor="api") as client, served(client) as http:

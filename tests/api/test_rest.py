@@ -14,6 +14,11 @@ from penstock.testing.store_suite.factories import claim, claim_groups, ordered,
 from tests.api.node import Http
 from tests.client.conftest import put_lane
 
+STORES = [
+    "memory",
+    pytest.param("sqlite", marks=pytest.mark.soak),
+    "pg18",
+]  # half of them are on SQLite anyway
 WHY = {"reason": "test"}
 
 

@@ -109,3 +109,31 @@ BROKEN = """() => [...document.querySelectorAll('main td, main th')].flatMap((ce
 def broken(page: Page) -> list[str]:
     """Return short words of tables that do not stand on one line."""
     return [str(word) for word in page.evaluate(BROKEN)]
+
+
+# What has the focus, and why nobody would see it; null = Tab has left the page.
+FOCUS = """() => {
+  const one = document.activeElement;
+  if (one === document.body) return null;
+  const [style, place] = [getComputedStyle(one), one.getBoundingClientRect()];
+  const [x, y] = [place.left + Math.min(place.width / 2, 20), place.top + place.height / 2];
+  const there = document.elementFromPoint(x, y);
+  const faults = [];
+  if (style.outlineStyle === 'none' || style.outlineWidth === '0px') faults.push('no outline');
+  if (place.width < 2 || place.height < 2) faults.push('no size');
+  if (!there || !(one.contains(there) || there.contains(one))) faults.push('covered');
+  return [`${one.tagName} ${one.id || one.textContent.trim().slice(0, 30)}`, faults];
+}"""
+
+
+def unseen(page: Page, *, stops: int) -> list[str]:
+    """Return the first stops of the Tab key that nobody would see, and why."""
+    faults = []
+    page.locator("#main").focus()
+    for _ in range(stops):
+        page.keyboard.press("Tab")
+        found = page.evaluate(FOCUS)
+        if found is None:
+            break
+        faults += [f"{found[0]}: {fault}" for fault in found[1]]
+    return faults

@@ -14,7 +14,7 @@ from penstock.domain.lanes import lane
 from penstock.ports.store import Ask
 from penstock.stores.sqlite.store import SqliteStore
 from tests.api.node import served
-from tests.ui.browsing import broken, overflows, serious, tab
+from tests.ui.browsing import broken, overflows, serious, tab, unseen
 from tests.ui.conftest import Seeded
 from tests.ui.seed import MARKUP
 
@@ -59,6 +59,7 @@ def test_every_screen_shows_what_there_is_and_keeps_nobody_out(browser: Browser,
             expect(page.locator("h1")).to_contain_text(title)
             expect(page.locator("main")).to_contain_text(text)
             faults[path] = serious(page) + (["too wide"] if overflows(page) else []) + broken(page)
+            faults[path] += unseen(page, stops=16)
 
     assert {path: found for path, found in faults.items() if found} == {}
 
@@ -70,6 +71,7 @@ def test_everything_fits_on_a_phone_and_is_legible_in_the_dark(browser: Browser,
             opened(page, seeded, path)
             faults[path] = ["too wide"] if overflows(page) else []
             faults[path] += serious(page, only="color-contrast") if path in LEGIBLE else []
+            faults[path] += unseen(page, stops=10)
 
     assert {path: found for path, found in faults.items() if found} == {}
 
@@ -259,7 +261,8 @@ def test_a_node_is_drained_and_goes_on(browser: Browser, seeded: Seeded) -> None
         page.reload()
         expect(row).to_contain_text("2 batches left")
         seeded.client.store.beat(1, '{"drains": 0}')
-        expect(row).to_contain_text("it has nothing left and can be stopped")  # without a reload
+        page.reload()
+        expect(row).to_contain_text("it has nothing left and can be stopped")
         assert serious(page) == []
         row.get_by_role("button", name="Resume").first.click()
         row.locator("form:popover-open").get_by_role("button", name="Resume").click()
