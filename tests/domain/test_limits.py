@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, count
 
 import pytest
 from hypothesis import given
@@ -167,6 +167,7 @@ def test_small_slices_keep_the_rate() -> None:
 class Node:
     """What a node knows: what it holds until when, and what it has not told yet."""
 
+    number: int
     tokens: int = 0
     spent: int = 0
     until: datetime = NOW
@@ -195,11 +196,12 @@ def test_over_any_window_no_more_is_spent_than_the_rate_allows(
 ) -> None:
     limit = Limit("pool", "web", rate=rate, burst=burst)
     account, now, calls = Account(), NOW, list[tuple[datetime, int]]()
-    nodes = [Node() for _ in range(3)]
-    for number, later, want, spend, deed in steps:
-        node, now = nodes[number], now + timedelta(microseconds=later)
+    numbers = count()
+    nodes = [Node(next(numbers)) for _ in range(3)]
+    for which, later, want, spend, deed in steps:
+        node, now = nodes[which], now + timedelta(microseconds=later)
         if deed == "die":
-            nodes[number] = Node()
+            nodes[which] = Node(next(numbers))  # whoever comes in its place has a number of its own
             continue
         if now < node.until:
             paid = min(spend, node.tokens)
@@ -208,7 +210,7 @@ def test_over_any_window_no_more_is_spent_than_the_rate_allows(
         if deed == "spend":
             continue
         need = Need(limit, tokens=want, spent=node.spent)
-        account, grant = permit(account, need, node=number, now=now, ttl=TTL)
+        account, grant = permit(account, need, node=node.number, now=now, ttl=TTL)
         if deed == "lose the answer":
             node.tokens = 0  # nobody knows what it holds: nothing, then
             continue
@@ -217,6 +219,6 @@ def test_over_any_window_no_more_is_spent_than_the_rate_allows(
         assert account.bucket is not None
         assert account.bucket.level + held * GRAINS_PER_TOKEN <= burst * GRAINS_PER_TOKEN
     for first, (begin, _) in enumerate(calls):
-        totals = accumulate(count for _, count in calls[first:])
+        totals = accumulate(number for _, number in calls[first:])
         for (end, _), total in zip(calls[first:], totals, strict=True):
             assert total <= allowance(rate, burst, window=end - begin)
