@@ -222,4 +222,6 @@ def test_secrets_are_not_shown() -> None:
     assert masked("standby.lock_key", "name") == "name"
     assert masked("store", "postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
     assert masked("store", "postgresql://me@host/db") == "postgresql://me@host/db"
+    assert masked("store", "postgresql://me:se#cr?et@host/db") == "postgresql://me:***@host/db"
+    assert masked("sinks.a.urls", ("amqp://me:se/cret@a", "amqp://b")) == ("amqp://me:***@a", "amqp://b")
     assert masked("port", 1) == 1

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from penstock.domain.masking import MASK, is_answer, without_answer, without_hashes
+from penstock.domain.masking import (
+    MASK,
+    is_answer,
+    password_in,
+    without_answer,
+    without_hashes,
+    without_password,
+)
 
 
 @pytest.mark.parametrize("noted", [None, "{}", '{"target": "http://a"}'])
@@ -33,3 +40,46 @@ def test_a_receipt_that_begins_with_a_status_is_an_answer(receipt: str) -> None:
 @pytest.mark.parametrize("receipt", ["m-200 4242", "orders/0/200", "2001"])
 def test_a_receipt_that_does_not_is_the_id_of_a_message(receipt: str) -> None:
     assert not is_answer(receipt)
+
+
+@pytest.mark.parametrize(
+    ("password", "host"),
+    [
+        ("secret", "h/db"),
+        ("se#cr?et", "h:5432/db?sslmode=disable"),
+        ("se@cr@et", "h"),
+        ("se/cr:et", "[::1]:5432/db"),
+        ("se%zz cret", "a:1,b:2/db"),
+        ("", "h"),
+    ],
+)
+@pytest.mark.parametrize("user", ["ann", "", "ann@server"])
+def test_an_address_is_shown_without_its_password_whatever_that_holds(
+    user: str, password: str, host: str
+) -> None:
+    address = f"postgresql://{user}:{password}@{host}"
+    assert password_in(address) == password
+    assert without_password(address) == f"postgresql://{user}:***@{host}"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (
+            "postgresql://h/db?user=a&password=x y&sslmode=disable",
+            "postgresql://h/db?user=a&password=***&sslmode=disable",
+        ),
+        ("postgresql://h/db?sslpassword=x", "postgresql://h/db?sslpassword=***"),
+        ("host=h password=x", "host=h password=***"),
+    ],
+)
+def test_a_password_among_options_is_not_shown(address: str, shown: str) -> None:
+    assert without_password(address) == shown
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://ann@h:5432/db", "postgresql://h:5432", "sqlite:///a@b.db", "", "nothing"]
+)
+def test_an_address_without_a_password_is_shown_as_it_is(address: str) -> None:
+    assert password_in(address) is None
+    assert without_password(address) == address

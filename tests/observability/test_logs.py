@@ -345,6 +345,8 @@ CANARY = "s3cr3tcanary99"
     [
         f"postgresql://ann:{CANARY}@host/db",
         f"amqp://ann:{CANARY}@host",
+        f"postgresql://ann:a#b?c@{CANARY}@host/db",
+        f"postgresql://ann:a/{CANARY}@host/db",
         f"whsec_{CANARY}=",
         f"pk_{CANARY}",
         f"Authorization: Bearer {CANARY}",
@@ -370,6 +372,8 @@ def test_no_secret_passes(formatter: logging.Formatter, text: str) -> None:
     [
         "orders: 3 given back (no token)",
         "https://t:8080/hook answered 500",
+        "https://t:8080/users/bob@example.com answered 500",
+        "https://[::1]:8080/users/bob@example.com answered 500",
         "no token: wait",
         "sqlite:///p.db",
     ],

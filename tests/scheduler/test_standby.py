@@ -9,6 +9,7 @@ import pytest
 import redis.asyncio as redis
 
 from penstock.domain.states import JobState
+from penstock.errors import InvalidSetting
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Event, StoreFailed
 from penstock.scheduler.board import count_nodes
@@ -206,3 +207,11 @@ async def test_only_nodes_that_send_share_the_limits_and_those_that_could_inheri
     assert count_nodes(engine.store, sends) == (1, 1)  # all of it is its own; the one on standby could
     assert count_nodes(engine.store, stands_by) == (1, 1)
     assert count_nodes(engine.store, 0) == (1, 2)
+
+
+def test_the_password_of_an_address_that_cannot_be_read_is_not_quoted(events: list[Event]) -> None:
+    with pytest.raises(InvalidSetting, match="write @ as %40") as caught:
+        RedisLease(
+            "redis://:top/sek@host", key="k", ttl=TTL, every=TTL, token="", clock=CLOCK, emit=events.append
+        )
+    assert "top" not in str(caught.value)

@@ -216,6 +216,8 @@ async def test_what_is_wrong_is_said_when_it_is_opened(bed: Bed, executor: Threa
 
     assert 'write url = "redis://127.0.0.1:6379/0"' in await complaint(open_redis, executor)
     assert "write redis://host:6379/0" in await complaint(open_redis, executor, url="nonsense")
+    assert "write @ as %40" in (said := await complaint(open_redis, executor, url="redis://:top/sek@host"))
+    assert "top" not in said
     assert "cannot be reached" in await complaint(open_redis, executor, url="redis://127.0.0.1:1/0")
     assert "maxlen" in await complaint(open_redis, executor, url=url, maxlen="many")
     assert "rediss" in await complaint(open_redis, executor, url=url, ca_file="/nowhere")

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
+from traceback import format_exception
 
 import psycopg
 import pytest
 
 from penstock import Client
-from penstock.errors import StoreUnavailable
+from penstock.domain.masking import MISSPELLED
+from penstock.errors import PenstockError, StoreUnavailable
+from penstock.stores.connect import reach
 from penstock.stores.postgres import database
+from penstock.stores.postgres.wakeups import PostgresWakeups
 from tests.conftest import Migrated
 from tests.servers import free_port
 
@@ -73,3 +78,45 @@ def test_a_lock_that_lasts_longer_than_the_server_waits_for_is_an_outage(
 def read_still(client: Client) -> None:
     with client.store.frozen() as store:
         store.nodes()
+
+
+MISREAD = ["topsek@ret9", "topsek/ret9", "12/ret9", "top%zzret9", "top ret9", "to?p/ret9", "to[p/ret9"]
+
+
+@pytest.mark.parametrize("password", MISREAD)
+def test_a_password_that_is_taken_for_something_else_is_not_quoted(password: str) -> None:
+    url = f"postgresql://ann:{password}@127.0.0.1:{free_port()}/jobs"
+    with pytest.raises(PenstockError) as caught:
+        reach(url)
+
+    said = "".join(format_exception(caught.value))
+    assert MISSPELLED in said or "this is no URL" in said
+    assert "ret9" not in str(caught.value)
+    assert not any(word in said for word in ("topsek", "ret9", "top%"))
+
+
+def test_who_listens_or_waits_hears_it_without_the_password_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE_S", 0.5)
+    url = f"postgresql://ann:topsek@ret9@127.0.0.1:{free_port()}/jobs"
+    nobody, wakeups = database.PostgresDatabase(url), PostgresWakeups(url)
+    try:
+        with pytest.raises(StoreUnavailable, match="write @ as %40"):
+            nobody.read(lambda tx: tx.now)
+        with pytest.raises(StoreUnavailable, match="write @ as %40"):
+            wakeups.wait(timedelta())
+    finally:
+        nobody.close()
+        wakeups.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["ann:to#p?sek@{}/jobs", "ann:top%40sek@{}/a%40b", "ann:topsek@{}/jobs?application_name=a@b"]
+)
+def test_an_address_that_is_read_as_it_is_meant_has_the_words_of_the_system(address: str) -> None:
+    with pytest.raises(StoreUnavailable, match="Connection refused"):
+        reach("postgresql://" + address.format(f"127.0.0.1:{free_port()}"))
+
+
+def test_what_else_is_wrong_with_an_address_is_said() -> None:
+    with pytest.raises(PenstockError, match='invalid URI query parameter: "bogus"'):
+        reach("postgresql://ann:topsek@127.0.0.1/jobs?bogus=1")

@@ -12,6 +12,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from penstock.brokers.options import required, text
 from penstock.brokers.words import said
+from penstock.domain.masking import MISSPELLED, password_in
 from penstock.errors import InvalidSetting
 from penstock.ports.sink import Options
 
@@ -42,7 +43,8 @@ def make_pool(options: Options) -> BlockingConnectionPool:
             **{name: value for name, value in given.items() if value is not None},
         )
     except ValueError as error:
-        raise InvalidSetting("url", f"{error}: write redis://host:6379/0, rediss:// or unix://") from None
+        problem = MISSPELLED if password_in(url) else error  # which would quote what it takes for a port
+        raise InvalidSetting("url", f"{problem}: write redis://host:6379/0, rediss:// or unix://") from None
 
 
 def unreachable(error: Exception) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.masking import MASK, without_password
 from penstock.domain.names import check_name
 from penstock.errors import InvalidSetting
 
@@ -32,7 +33,6 @@ Scalar = str | int | float | bool
 Plain = Scalar | tuple[str, ...] | None
 _SECRET: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?!.*\.\.)[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
-_PASSWORD_IN_URL: Final = re.compile(r"(?<=://)([^/?#@:\s]*):[^/?#@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,10 @@ def masked(name: str, value: Plain) -> Plain:
     """Return the value as it may be shown: no password, no token, no credential in a URL."""
     last = name.rpartition(".")[2]
     if value is not None and _SECRET.search(last) and not last.endswith("_FILE") and name not in KEYS:
-        return "***"
-    return _PASSWORD_IN_URL.sub(r"\1:***@", value) if isinstance(value, str) else value
+        return MASK
+    if isinstance(value, tuple):
+        return tuple(without_password(item) for item in value)
+    return without_password(value) if isinstance(value, str) else value
 
 
 def _text(_: Key, value: object) -> str:

@@ -1,4 +1,4 @@
-"""A job without what it carries: for those who may see that it is there, and not what is in it."""
+"""What is shown of things that hold secrets: jobs without what they carry, addresses without passwords."""
 
 import json
 import re
@@ -26,6 +26,24 @@ _HASH: Final = "sha256:"
 _CREDENTIAL: Final = re.compile(
     r"authorization|cookie|token|secret|passw|credential|api[_-]?key|signature", re.IGNORECASE
 )
+# A password may hold any character, those too that should have been written with %: it ends at the last @.
+_IN_ADDRESS: Final = re.compile(r"(?<=://)([^:]*):(.*)@", re.DOTALL)
+_AS_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl)?pass(?:word|wd)?\s*=)[^&]*")
+MISSPELLED: Final = (
+    "its password has a character that means something else in an address: write @ as %40, / as %2F,"
+    " % as %25, a blank as %20"
+)
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown; where it is not clear how a password ends, rather too little."""
+    return _AS_OPTION.sub(rf"\1{MASK}", _IN_ADDRESS.sub(rf"\1:{MASK}@", address))
+
+
+def password_in(address: str) -> str | None:
+    """Return the password that stands before the host, as it is written there."""
+    found = _IN_ADDRESS.search(address)
+    return None if found is None else found[2]
 
 
 def without_credentials(headers: str | None) -> str | None:

@@ -13,7 +13,8 @@ from typing import Final, TextIO
 DRIVERS: Final = ("aio_pika", "aiokafka", "aiormq", "psycopg.pool", "stomp.py")
 FIELDS: Final = "fields"  # the attribute of a record that holds the facts beside its sentence
 _SECRETS: Final = (
-    (re.compile(r"(?<=://)([^/?#@:\s\"]*):[^/?#@\s\"]*@"), r"\1:***@"),
+    # A password may have any character, so it ends at the last @ of the word; no port is one.
+    (re.compile(r"(?<=://)([^/?#@:\[\s\"]*):(?!\d{1,5}[/?#])[^\s\"]*@"), r"\1:***@"),
     (re.compile(r"\bwhsec_[A-Za-z0-9+/=_-]+"), "whsec_***"),
     (re.compile(r"\bpk_[A-Za-z0-9_-]{8,}"), "pk_***"),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?"), "***"),

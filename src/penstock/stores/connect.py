@@ -114,8 +114,11 @@ def reach(url: str, *, seconds: int = 5) -> None:
         import psycopg  # noqa: PLC0415
     except ModuleNotFoundError:
         return  # connect() says what to install
+    from penstock.stores.postgres.addresses import discreet  # noqa: PLC0415
+
     try:
-        psycopg.connect(url, connect_timeout=seconds).close()
+        with discreet(url):
+            psycopg.connect(url, connect_timeout=seconds).close()
     except psycopg.ProgrammingError as error:
         raise InvalidSetting("store", f"is no address of a PostgreSQL database: {error}") from error
     except psycopg.OperationalError as error:
@@ -139,10 +142,10 @@ def file_of(url: str) -> str | None:
 def _parts(url: str) -> SplitResult:
     try:
         return urlsplit(url)
-    except ValueError as error:  # a bracket that is not closed, say; what it quotes may hold a password
+    except ValueError:  # a bracket that is not closed, say; what it quotes may hold a password
         raise InvalidSetting(
             "store", f"this is no URL: write {DEFAULT_URL} or postgresql://user@host/database"
-        ) from error
+        ) from None
 
 
 def _path(url: str) -> str:

@@ -25,6 +25,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from penstock.domain.job import Live
 from penstock.errors import RIGHTS, StoreClosed, StoreError, StoreUnavailable
+from penstock.stores.postgres.addresses import discreet
 from penstock.stores.postgres.arrays import array, listed
 from penstock.stores.postgres.columns import TYPES
 from penstock.stores.postgres.copying import copy_sql, rows_text
@@ -182,8 +183,9 @@ class PooledConnection(psycopg.Connection[Row]):
     def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - the driver's own
         """Connect, and remember why that failed: the pool only says that it took too long."""
         try:
-            connection = super().connect(conninfo, **options)
-        except psycopg.OperationalError as error:
+            with discreet(conninfo):
+                connection = super().connect(conninfo, **options)
+        except psycopg.Error as error:
             cls.refused[conninfo] = " ".join(str(error).split())
             raise
         cls.refused.pop(conninfo, None)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import psycopg
 
 from penstock.errors import StoreUnavailable
+from penstock.stores.postgres.addresses import discreet
 
 CHANNEL: Final = "penstock"
 NOTIFY: Final = f"SELECT pg_notify('{CHANNEL}', lane) FROM unnest(:lanes::text[]) lane"
@@ -93,7 +94,8 @@ class PostgresWakeups:
             self._ringer.close()
 
     def _connect(self) -> "psycopg.Connection[Any]":
-        connection = psycopg.connect(self._url, **OPTIONS)
+        with discreet(self._url):
+            connection = psycopg.connect(self._url, **OPTIONS)
         connection.execute(f"LISTEN {CHANNEL}".encode())
         self._heard_at, self._asked_at = monotonic(), None
         return connection
