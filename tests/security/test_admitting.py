@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from penstock.domain.access import ROLES
 from tests.api.node import Http
-from tests.security.conftest import PASSWORD, Bearer, log_in, make_key
+from tests.security.conftest import PASSWORD, Bearer, csrf_of, log_in, make_key, make_user
 
 Keys = Callable[..., Bearer]
 
@@ -76,3 +77,26 @@ def test_who_may_not_see_payloads_sends_no_lane_elsewhere(locked: Http, key: Key
     for where in ({"target": "https://b.example"}, {"sink": "console"}, {"queue": "q"}):
         assert put({**where, "batch_size": 8}, only) == 403
     assert put({"target": "https://b.example"}, key("admin")) == 200
+
+
+def test_a_form_changes_of_somebody_only_what_it_says(locked: Http) -> None:
+    store, session = locked.node.client.store, log_in(locked)
+    make_user(store, "bob", "operator", tenant="acme")
+
+    def sent(**fields: str) -> tuple[bool, str | None]:
+        empty = {"csrf": csrf_of(session), "name": "bob", "password": "", "role": "", "tenant": ""}
+        answer = locked.request("POST", "/access/users", data=empty | fields, headers=session)
+        assert answer.status_code == 303, answer.text
+        user = store.user("bob")
+        assert user is not None
+        return user.scopes == ROLES["operator"], user.tenant
+
+    assert sent(password=PASSWORD + "2") == (True, "acme")
+    assert sent(tenant="umbrella") == (True, "umbrella")
+    assert sent(role="viewer") == (False, "umbrella")
+    assert sent(role="operator", unbound="on") == (True, None)
+    assert sent(name="new", password=PASSWORD) == (True, None)
+    assert store.user("new") is None, "nobody said what he may do"
+    form = locked.get("/access", headers=session | {"Accept": "text/html"}).text.partition('id="new-user"')[2]
+    assert "selected" not in form.partition("</form>")[0]
+    assert log_in(locked, "bob", PASSWORD + "2")

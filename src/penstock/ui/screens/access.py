@@ -13,7 +13,7 @@ from penstock.domain.access import ROLES, Scope, told
 from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting, PenstockError
 from penstock.granting import grant_key, grant_login
-from penstock.ports.access import ApiKey
+from penstock.ports.access import ApiKey, User
 from penstock.ui.site import AnyRequest, Site, acted, form, who
 from penstock.ui.telling import back
 
@@ -65,15 +65,9 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
         password = str((await request.form()).get("password", ""))  # with the blanks that it may have
 
         def act() -> str:
-            user = grant_login(
-                site.store,
-                fields.get("name", ""),
-                password=password or None,
-                tenant=fields.get("tenant") or None,
-                entropy=os.urandom,
-                **_granted(request, fields),
-            )
-            return f"{user.name} is let in: {told(user.scopes)}."
+            user = _let_in(site, request, fields, password or None)
+            bound = f", of tenant {user.tenant}" if user.tenant else ""
+            return f"{user.name} is let in: {told(user.scopes)}{bound}."
 
         return await acted(site, HERE, act)
 
@@ -121,6 +115,17 @@ def _make_key(site: Site, request: AnyRequest, fields: Mapping[str, str]) -> tup
         entropy=os.urandom,
         **_granted(request, fields),
     )
+
+
+def _let_in(site: Site, request: AnyRequest, fields: Mapping[str, str], password: str | None) -> User:
+    """Add somebody, or change him: what the form leaves empty stays as it is, his tenant too."""
+    name, granted = fields.get("name", ""), _granted(request, fields)
+    known = site.store.user(name)
+    if known is None and not (granted["scopes"] or granted["roles"]):
+        raise InvalidSetting("role", f"choose what {name} may do: there is no such user yet")
+    kept = None if known is None or "unbound" in fields else known.tenant
+    tenant = fields.get("tenant") or kept
+    return grant_login(site.store, name, password=password, tenant=tenant, entropy=os.urandom, **granted)
 
 
 def _granted(request: AnyRequest, fields: Mapping[str, str]) -> dict[str, Any]:
