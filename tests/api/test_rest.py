@@ -222,6 +222,14 @@ def test_a_pause_until_a_time_that_is_past_is_refused(every: Http) -> None:
         assert "is past already" in answer.json()["detail"]
 
 
+def test_a_pause_until_a_time_that_no_store_keeps_is_refused_and_nothing_is_paused(every: Http) -> None:
+    body = {"lane": "orders", "group": "g", "reason": "x", "until": "9999-12-31T23:59:59-12:00"}
+    answer = every.post("/api/groups/pause", body)
+    assert (answer.status_code, answer.json()["field"]) == (422, "until"), answer.text
+    assert "is not between the years 1970 and 9998" in answer.json()["detail"]
+    assert every.node.client.store.group("orders", "g") is None
+
+
 def test_targets_are_paused_and_resumed(every: Http) -> None:
     body = {"target": "https://API.example/hook", "reason": "they move", "until": "2099-01-01T00:00:00Z"}
     paused = every.post("/api/targets/pause", body).json()

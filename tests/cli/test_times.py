@@ -46,6 +46,12 @@ def test_without_a_zone_it_is_that_of_the_machine() -> None:
     assert timedelta(0) < found - NOW <= timedelta(days=1, hours=1)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00", "+9999999d"])
+def test_a_time_at_the_edge_of_the_calendar_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not between the years 1970 and 9998"):
+        parse_time(text, now=NOW)
+
+
 @pytest.mark.parametrize("text", ["", "soon", "+5", "+1m30s", "25:00", "12:60", "+999999999999999d", "-5m"])
 def test_what_is_no_time_is_told_how_to_write_one(text: str) -> None:
     with pytest.raises(ValueError, match=r"write 2026-11-15T10:00:00Z, \+5m or 16:30"):

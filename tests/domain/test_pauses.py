@@ -29,6 +29,10 @@ def test_a_pause_ends_in_the_future_or_when_somebody_lets_it_go() -> None:
         (NOW, "2026-03-01T12:00:00+00:00 is past already"),
         (NOW - SECOND, "give a time that is to come"),
         ((NOW + SECOND).replace(tzinfo=None), "has no time zone: add an offset"),
+        (
+            datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-12))),
+            "is not between the years 1970 and 9998",
+        ),
         ("16:30", "'16:30' is no time: give a datetime"),
     ]:
         with pytest.raises(InvalidSetting, match=re.escape(words)):

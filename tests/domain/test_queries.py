@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.domain.filters import JobQuery, Order
+from penstock.domain.filters import JobQuery, Order, Span
 from penstock.domain.queries import Filters, job_query
 from penstock.domain.states import JobState
 from penstock.errors import InvalidQuery
@@ -44,6 +44,11 @@ def test_all_else_goes_as_it_is() -> None:
     assert names == set(Filters.__annotations__)
 
 
+@pytest.mark.parametrize("span", [Span(NOW, None), Span(None, NOW)])
+def test_stretches_of_time_go_as_they_are(span: Span) -> None:
+    assert job_query({"created": span}, now=lambda: NOW).created == span
+
+
 def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
     query = job_query({"filter": "state:dead,held attempt>2", "state": "held", "lane": "a"}, now=lambda: NOW)
     assert (query.states, query.lane, query.line) == ({HELD}, "a", "state:dead,held attempt>2")
@@ -66,6 +71,9 @@ def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
         ({"state": 7}, "state: 7 is not a state"),
         ({"state": [7]}, "state: 7 is none of"),
         ({"created": "today"}, "created: 'today' is not a Span"),
+        ({"created": Span(until=datetime.max.replace(tzinfo=UTC))}, "is not between the years 1970 and 9998"),
+        ({"finished": Span(since=datetime.min.replace(tzinfo=UTC))}, "is not between the years 1970 and"),
+        ({"created": Span(NOW.replace(tzinfo=None))}, "a time without an offset may mean anything"),
         ({"key": "\0"}, "key: holds a NUL"),
         ({"foo": 1}, "foo: there is no such filter; known are filter, lane"),
         ({"tennant": "a"}, "tennant: there is no such filter; did you mean tenant?"),

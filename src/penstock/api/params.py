@@ -8,6 +8,7 @@ from litestar import Request
 
 from penstock.domain.intake import check_text
 from penstock.domain.names import near
+from penstock.domain.times import check_time
 from penstock.errors import InvalidQuery, NotFound
 
 Kind: TypeAlias = Callable[[str, str], Any]
@@ -74,7 +75,10 @@ def time(name: str, value: str) -> datetime:
         at = None
     if at is None or at.tzinfo is None:
         raise InvalidQuery(name, f"{value!r} is no time: write 2026-11-15T10:00:00Z")
-    return at
+    try:
+        return check_time(at)
+    except ValueError as error:
+        raise InvalidQuery(name, f"{value!r} {error}") from None
 
 
 def states(_: str, value: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.times import check_time, shifted
 
 METAVAR: Final = "TIME"
 HELP: Final = "TIME is RFC 3339 (2026-11-15T10:00:00Z), +5m, or HH:MM of your own clock."
@@ -17,15 +18,19 @@ def parse_time(text: str, *, now: datetime, zone: tzinfo | None = None) -> datet
     """Return the moment in UTC; `now` is the store's time, `zone` the reader's (None: of this machine)."""
     try:
         if text.startswith("+"):
-            return now + parse_duration(text[1:])
-        if match := _CLOCK.fullmatch(text):
-            return _next(int(match[1]), int(match[2]), now=now, zone=zone)
-        at = datetime.fromisoformat(text)
-    except (ValueError, OverflowError) as error:
+            at = shifted(now, parse_duration(text[1:]))
+        elif match := _CLOCK.fullmatch(text):
+            at = _next(int(match[1]), int(match[2]), now=now, zone=zone)
+        else:
+            at = datetime.fromisoformat(text)
+    except ValueError as error:
         raise ValueError(f"{text!r} is not a time: write 2026-11-15T10:00:00Z, +5m or 16:30") from error
     if at.utcoffset() is None:
         raise ValueError(f"{text!r} has no time zone: end it with Z or an offset like +01:00")
-    return at.astimezone(UTC)
+    try:
+        return check_time(at)
+    except ValueError as error:
+        raise ValueError(f"{text!r} {error}") from None
 
 
 def _next(hour: int, minute: int, *, now: datetime, zone: tzinfo | None) -> datetime:

@@ -19,6 +19,7 @@ from penstock.domain.filters import Span
 from penstock.domain.names import near
 from penstock.domain.predicates import PAYLOAD, Op, Predicate, Value, as_time
 from penstock.domain.states import JobState
+from penstock.domain.times import check_time, shifted
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidFilter
@@ -271,16 +272,22 @@ def _moment(reading: _Reading, name: str, term: Term, text: str) -> tuple[dateti
     fix = f"write a duration like {name}<1h, or a time like {name}<2026-11-15T10:00:00Z"
     at = as_time(text)
     if at is not None:
-        return at, False
+        return _kept(term, text, at), False
     sign, spelt = (-1, text[1:]) if text.startswith("-") else (1, text)
     try:
         distance = parse_duration(spelt) * sign
         backwards = name != "run"
-        return reading.now() + (-distance if backwards else distance), backwards
+        return shifted(reading.now(), -distance if backwards else distance), backwards
     except BadDuration:
         raise InvalidFilter(term.at, f"{text!r} is no time", fix) from None
-    except OverflowError:
-        raise InvalidFilter(term.at, f"{text!r} is too far away", fix) from None
+
+
+def _kept(term: Term, text: str, at: datetime) -> datetime:
+    try:
+        return check_time(at)
+    except ValueError as error:
+        said, _, fix = str(error).partition(": ")
+        raise InvalidFilter(term.at, f"{text!r} {said}", fix) from None
 
 
 def _payload(term: Term) -> Predicate:

@@ -16,6 +16,7 @@ from penstock.domain.names import check_label, check_lane_name, check_name, near
 from penstock.domain.ordering import DEFAULT_SEQUENCE, MAX_SEQUENCE, Mode
 from penstock.domain.payloads import SURROGATE, Json, checked, dumped
 from penstock.domain.retry import MAX_ATTEMPTS
+from penstock.domain.times import check_time
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob
 
@@ -31,8 +32,6 @@ _OBJECT: Final = (dict, Mapping)  # in this order: the first is the cheaper look
 _NOTHING: Final[list[object]] = list(NewJob(lane=""))
 _NOTHING_MORE: Final = tuple(_NOTHING[2:])
 _SHORT: Final = {"lane", "payload"}
-_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _TIME: Final = "write a time like 2026-11-15T10:00:00Z, or give a datetime with a time zone"
 
 
@@ -227,9 +226,7 @@ def _time(value: object) -> datetime:
         raise TypeError(_TIME)
     if at.utcoffset() is None:
         raise ValueError("has no time zone: add an offset, like 2026-11-15T10:00:00+01:00, or tzinfo=UTC")
-    if not _FIRST <= at < _LAST:
-        raise ValueError("is not between the years 1970 and 9998: write a time that every store keeps")
-    utc = at.astimezone(UTC)
+    utc = check_time(at)
     return utc if type(utc) is datetime else datetime.combine(utc.date(), utc.time(), UTC)
 
 

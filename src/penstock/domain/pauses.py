@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from penstock.domain.times import check_time
 from penstock.errors import InvalidQuery, InvalidSetting
 
 MOST: Final = 200
@@ -42,6 +43,10 @@ def check_until(until: object, now: datetime) -> None:
         raise InvalidSetting("until", f"{until!r} is no time: give a datetime")
     if until.utcoffset() is None:
         raise InvalidSetting("until", f"{until.isoformat()} has no time zone: add an offset, or tzinfo=UTC")
+    try:
+        check_time(until)
+    except ValueError as error:
+        raise InvalidSetting("until", f"{until.isoformat()} {error}") from None
     if until <= now:
         raise InvalidSetting("until", f"{until.isoformat()} is past already: give a time that is to come")
 

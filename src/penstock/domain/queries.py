@@ -10,6 +10,7 @@ from penstock.domain.filter_line import read_filter
 from penstock.domain.filters import JobQuery, Order, Span
 from penstock.domain.names import near
 from penstock.domain.states import JobState
+from penstock.domain.times import check_time
 from penstock.errors import InvalidQuery
 
 _SPAN: Final = (Span, "a Span: give penstock.Span(since=..., until=...)")
@@ -87,7 +88,21 @@ def _checked(name: str, value: object) -> object:
         return check_filter(name, value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InvalidQuery(name, f"{value!r} is not {what}")
-    return value
+    return _span(name, value) if isinstance(value, Span) else value
+
+
+def _span(name: str, span: Span) -> Span:
+    """Return a stretch of time whose bounds every store keeps."""
+    return Span(_bound(name, span.since), _bound(name, span.until))
+
+
+def _bound(name: str, at: datetime | None) -> datetime | None:
+    if at is None or at.utcoffset() is None:
+        return at
+    try:
+        return check_time(at)
+    except ValueError as error:
+        raise InvalidQuery(name, f"{at.isoformat()} {error}") from None
 
 
 def _state(state: JobState | str) -> JobState:

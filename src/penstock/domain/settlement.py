@@ -30,6 +30,7 @@ from penstock.domain.outcomes import (
     Succeeded,
 )
 from penstock.domain.states import LIVE, TERMINAL, JobState, Move, Reason, Verb, after
+from penstock.domain.times import shifted
 from penstock.errors import IllegalTransition
 
 NODE_ACTOR = "penstock"
@@ -130,7 +131,8 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             row = _sent(job, Move.SUCCEED)._replace(attempt=job.attempt + 1, open=False)
             return Landing(row._replace(receipt=receipt or job.receipt), result=result)
         case Dispatched(ack=ack, receipt=receipt, passes=passes, slot=slot):
-            row = _sent(job, Move.SENT)._replace(open=True, sent_at=now, deadline=now + ack, receipt=receipt)
+            deadline = shifted(now, ack)
+            row = _sent(job, Move.SENT)._replace(open=True, sent_at=now, deadline=deadline, receipt=receipt)
             return Landing(row._replace(holds=row.holds and not passes, slot=slot))
         case Running():
             return _started(job, outcome, now)
@@ -184,9 +186,9 @@ def _lapsed(job: Live, now: datetime, lapsed: Lapsed) -> Landing:
 
 def _started(job: Live, outcome: Running, now: datetime) -> Landing:
     begun = job.started_at if job.state == JobState.RUNNING else None
-    if outcome.alone and begun is not None and now < begun + outcome.within:
+    if outcome.alone and begun is not None and now < shifted(begun, outcome.within):
         raise IllegalTransition(JobState.RUNNING.label, Move.START)
-    row = _sent(job, Move.START)._replace(open=True, deadline=now + outcome.within)
+    row = _sent(job, Move.START)._replace(open=True, deadline=shifted(now, outcome.within))
     started_at = now if outcome.alone else job.started_at or now
     return Landing(row._replace(started_at=started_at, slot=job.slot or outcome.slot))
 

@@ -17,6 +17,7 @@ from penstock.domain.rates import Rate, allowance, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.sense import within
 from penstock.domain.targets import GROUPS, target_of
+from penstock.domain.times import shifted
 from penstock.ports.flow import Limit
 from penstock.ports.sink import Envelope, Sink
 
@@ -128,7 +129,7 @@ class Plan:
         """Say why a job is no longer to be sent at this time, None = it is."""
         if job.start_by is not None and now > job.start_by:
             return "start_by has passed"
-        if self.skip_after is not None and not job.attempt and now > job.due_at + self.skip_after:
+        if self.skip_after is not None and not job.attempt and now > shifted(job.due_at, self.skip_after):
             return f"later than misfire = {self.lane['misfire']} allows"
         return None
 

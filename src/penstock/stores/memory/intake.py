@@ -10,6 +10,7 @@ from penstock.domain.names import near
 from penstock.domain.ordering import DEFAULT_GROUP, MAX_SEQUENCE
 from penstock.domain.payloads import fingerprint
 from penstock.domain.states import JobState
+from penstock.domain.times import shifted
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, UnknownLane
 from penstock.stores.memory.tables import Key, Tables
 
@@ -38,7 +39,7 @@ def owner(tables: Tables, lane: Lane, name: str | None, now: datetime) -> Key | 
     key = None if name is None else tables.keys.get((lane.id, name))
     if key is None or key.ended_at is None:
         return key
-    return key if now < key.ended_at + parse_duration(lane["key_ttl"]) else None
+    return key if now < shifted(key.ended_at, parse_duration(lane["key_ttl"])) else None
 
 
 def _write(tables: Tables, lane: Lane, job: NewJob, job_id: str, now: datetime) -> str:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from penstock.domain.durations import parse_duration
 from penstock.domain.operations import KEPT
+from penstock.domain.times import shifted
 from penstock.stores.memory.tables import Ended, Tables
 
 
@@ -32,7 +33,7 @@ def _old(ended: Ended, now: datetime) -> bool:
 def _dead_is_over(tables: Tables, ended: Ended, now: datetime) -> bool:
     row = ended.job
     lane = tables.lanes[tables.lane_names[row.lane]]
-    if now < ended.at + parse_duration(lane["dead_retention"]):
+    if now < shifted(ended.at, parse_duration(lane["dead_retention"])):
         return False
     # It may block while an ordered job of its group lives, even one it does not stop: modes are mixed.
     return row.grp is None or not tables.group_rows(row.lane, row.grp)
@@ -53,5 +54,5 @@ def _drop(tables: Tables, arrival: int) -> None:
 def _forget_keys(tables: Tables, now: datetime) -> None:
     for (lane, name), key in list(tables.keys.items()):
         ttl = parse_duration(tables.lanes[tables.lane_names[lane]]["key_ttl"])
-        if key.ended_at is not None and now >= key.ended_at + ttl:
+        if key.ended_at is not None and now >= shifted(key.ended_at, ttl):
             del tables.keys[lane, name]

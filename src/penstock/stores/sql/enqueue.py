@@ -14,6 +14,7 @@ from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.names import near
 from penstock.domain.ordering import MAX_SEQUENCE, Mode
 from penstock.domain.payloads import fingerprint
+from penstock.domain.times import shifted
 from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, KeyConflict, PenstockError, StoreUnavailable, UnknownLane
 from penstock.stores.sql.database import Tx
@@ -251,7 +252,7 @@ def still_owned(tx: Tx, owners: Mapping[Key, tuple[str, bytes]]) -> set[Key]:
 
 
 def _within(end: datetime | None, ttl: timedelta, *, now: datetime) -> bool:
-    return end is None or now < end + ttl
+    return end is None or now < shifted(end, ttl)
 
 
 def _taken(entry: Entry, owner: Owner) -> Answer:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.durations import parse_duration
+from penstock.domain.times import shifted
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.enqueue import still_owned
 from penstock.stores.sql.hotpath import HotPath
@@ -45,7 +46,7 @@ def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
     for lane, retention in tx.fetch(LANES):
         if dropped >= limit:
             break
-        before = tx.now - parse_duration(retention)
+        before = shifted(tx.now, -parse_duration(retention))
         rows = tx.fetch(OLD_DEAD, lane=lane, before=before, limit=limit - dropped)
         arrivals = [row[0] for row in rows]
         for table in PER_JOB:

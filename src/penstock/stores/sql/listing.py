@@ -254,7 +254,9 @@ def _between_arrivals(look: Look) -> Bounds:
 def _created_at(tx: Tx, at: datetime) -> int:
     """Return the first arrival among the live that was created at this time or later, found by halving."""
     low, high = tx.fetch(ENDS)[0]
-    low, high = low or 0, (high or 0) + 1
+    if low is None:  # nothing lives
+        return 0
+    high += 1
     while low < high:
         middle = (low + high) // 2
         [(arrival, created)] = tx.fetch(CREATED, arrival=middle)

@@ -281,6 +281,12 @@ class ListingTests:
         assert listed(store, finished=Span(until=now - 300 * HOUR)) == []
         assert set(listed(store, finished=Span(since=now - 300 * HOUR))) < set(everything)
 
+    def test_a_bound_finds_nothing_where_no_job_lives(self, store: Store) -> None:
+        """Also where there is a lane for one."""
+        put_lane(store)
+        for span in (Span(since=store.now()), Span(until=store.now())):
+            assert listed(store, created=span) == []
+
     def test_a_time_without_offset_is_refused(self, store: Store) -> None:
         """Nobody knows when it is."""
         naive = store.now().replace(tzinfo=None)

@@ -3,6 +3,7 @@
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Failed
 from penstock.domain.states import JobState, Reason, Verb
+from penstock.errors import KeyConflict
 from penstock.ports.store import Store
 from penstock.testing.store_suite.factories import (
     GROUP,
@@ -98,6 +99,15 @@ class RetentionTests:
         assert store.retire(slice_rows=1_000) == 1
         assert store.find([job_id]) == {}
         assert claim(store) is None
+
+    def test_a_dead_job_may_stay_as_long_as_can_be_said(self, store: Store) -> None:
+        """Longer than there are years behind us, and ahead: for ever."""
+        put_lane(store, dead_retention="999999999d", key_ttl="999999999d")
+        job_ids = [in_state(store, JobState.DEAD), in_state(store, JobState.SUCCEEDED, key="k")]
+
+        assert store.retire(slice_rows=1_000) == 0
+        assert len(store.find(job_ids)) == len(job_ids)
+        assert isinstance(store.enqueue([job(key="k", payload="another")])[0], KeyConflict)
 
     def test_a_dead_job_that_blocks_its_group_stays(self, store: Store) -> None:
         """However old; once it blocks nobody, it goes."""
