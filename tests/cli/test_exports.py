@@ -30,6 +30,33 @@ def test_an_export_can_be_enqueued_again(ready: Run) -> None:
     assert {json.loads(line)["tenant"] for line in again} == {"acme"}
 
 
+def test_dead_jobs_that_have_keys_go_again_once(ready: Run) -> None:
+    """Their own keys belong to the dead ones for ever; the same pipe, run twice, sends nothing twice."""
+    ready("enqueue", "hello", "1", "--key", "order-7", "--at", "+1h")
+    lines = ready("jobs", "export", "--enqueueable").stdout
+
+    assert "1 enqueued, 0 already there" in ready("enqueue", "hello", "-", stdin=lines).stderr
+    assert "0 enqueued, 1 already there" in ready("enqueue", "hello", "-", stdin=lines).stderr
+    own = ready("jobs", "export", "key:order-7", "--enqueueable", "--keys").stdout
+    assert "0 enqueued, 1 already there" in ready("enqueue", "hello", "-", stdin=own).stderr
+    assert "--keys is for --enqueueable" in ready("jobs", "export", "--keys", code=2).stderr
+
+
+def test_what_is_masked_is_said_and_is_not_enqueued(ready: Run) -> None:
+    with Client("sqlite:///penstock.db") as client:
+        client.enqueue("hello", 1, headers={"Authorization": "Bearer abc", "X-A": "***"})
+    exported = ready("jobs", "export", "--enqueueable")
+
+    assert "1 job with credentials in the headers, which are not shown" in exported.stderr
+    refused = ready("enqueue", "hello", "-", stdin=exported.stdout, code=1)
+    assert "0 enqueued, 0 already there, 1 refused" in refused.stderr
+    assert "headers: Authorization is a mask" in refused.stdout + refused.stderr
+    written = exported.stdout.replace('"Authorization":"***"', '"Authorization":"Bearer abc"').replace(
+        '"Authorization": "***"', '"Authorization": "Bearer abc"'
+    )
+    assert "1 enqueued" in ready("enqueue", "hello", "-", stdin=written).stderr
+
+
 def test_an_export_for_a_spreadsheet(ready: Run) -> None:
     ready("enqueue", "hello", "1", "--group", "a,b", "--key", "=1+1", "--at", "+1h")
     [row] = csv.DictReader(ready("jobs", "export", "--format", "csv").stdout.splitlines())

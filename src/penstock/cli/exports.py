@@ -11,8 +11,9 @@ import click
 from penstock.cli import INTERRUPTED
 from penstock.cli.options import json_option, note, with_client
 from penstock.cli.pages import Pages
-from penstock.cli.render import cell
+from penstock.cli.render import cell, counted
 from penstock.client import Client
+from penstock.domain.masking import MASK
 from penstock.domain.states import TERMINAL, JobState
 from penstock.domain.texts import no_formula
 from penstock.wire import encode, job_object, stamp, timeline_object
@@ -23,7 +24,7 @@ COLUMNS: Final = (
     "key", "target", "last_error", "created_at", "sent_at", "finished_at", "duration_ms",
 )  # fmt: skip
 AGAIN: Final = (
-    "lane", "payload", "group", "sequence", "mode", "tenant", "key", "target", "headers", "pool",
+    "lane", "payload", "group", "sequence", "mode", "tenant", "target", "headers", "pool",
     "max_attempts", "entity", "version", "event", "correlation",
 )  # fmt: skip
 
@@ -34,11 +35,23 @@ AGAIN: Final = (
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @click.option("--payloads", is_flag=True, help="The payloads too (jsonl).")
 @click.option("--enqueueable", is_flag=True, help="Only what `penstock enqueue LANE -` reads (jsonl).")
+@click.option("--keys", is_flag=True, help="With --enqueueable: the keys as they are, for another store.")
 @with_client
 def export(
-    client: Client, *, line: str, states: Sequence[str], form: str, payloads: bool, enqueueable: bool
+    client: Client,
+    *,
+    line: str,
+    states: Sequence[str],
+    form: str,
+    payloads: bool,
+    enqueueable: bool,
+    keys: bool,
 ) -> None:
     """Write every job that FILTER finds to stdout, one a line; memory stays flat.
+
+    What --enqueueable writes goes again as a new job, once: its key is `again-ID`, because its own one is
+    taken by the job that is there. Headers with credentials are not shown, and `enqueue` refuses their masks:
+    write their values in, or send such jobs again as they are, with `penstock jobs retry` or `dead retry`.
 
     \b
     penstock jobs export "lane:orders state:dead" > dead.jsonl
@@ -47,9 +60,14 @@ def export(
     """  # noqa: D301 - \b keeps click from filling the lines
     if form == "csv" and (payloads or enqueueable):
         raise click.UsageError("payloads are for jsonl: leave out --format csv")
+    if keys and not enqueueable:
+        raise click.UsageError("--keys is for --enqueueable: without it keys are written as they are")
     whole = payloads or enqueueable
     jobs = Pages(client, {"filter": line, "state": states, "payloads": whole}, limit=None, after=None)
-    wrote = _table(jobs) if form == "csv" else _lines(jobs, whole=whole, enqueueable=enqueueable)
+    if form == "csv":
+        wrote = _table(jobs)
+    else:
+        wrote = _enqueueable(jobs, keys=keys) if enqueueable else _lines(jobs, whole=whole)
     if not wrote:
         note(jobs.why_empty() or "no job")
 
@@ -66,13 +84,28 @@ def _table(jobs: Pages) -> bool:
     return wrote
 
 
-def _lines(jobs: Pages, *, whole: bool, enqueueable: bool) -> bool:
+def _lines(jobs: Pages, *, whole: bool) -> bool:
     wrote = False
     for job in jobs:
-        shown, wrote = job_object(job, payload=whole), True
-        if enqueueable:
-            shown = {name: shown[name] for name in AGAIN if shown[name] is not None}
-        click.echo(encode(shown))
+        wrote = True
+        click.echo(encode(job_object(job, payload=whole)))
+    return wrote
+
+
+def _enqueueable(jobs: Pages, *, keys: bool) -> bool:
+    wrote, masked = False, 0
+    for job in jobs:
+        shown, wrote = job_object(job, payload=True), True
+        key = shown["key"] if keys else f"again-{job.id}"  # repeated, the pipe sends nothing twice
+        again = {name: shown[name] for name in AGAIN} | {"key": key}
+        click.echo(encode({name: value for name, value in again.items() if value is not None}))
+        masked += f'"{MASK}"' in (shown["headers"] or "")
+    if masked:
+        note(
+            f"{counted(masked, 'job')} with credentials in the headers, which are not shown: enqueue refuses"
+            f" {MASK} until you write the values in; `penstock jobs retry` sends such jobs again as they are",
+            fg="yellow",
+        )
     return wrote
 
 

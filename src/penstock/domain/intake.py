@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, TypedDict
 
 from penstock.domain.job import Context, NewJob
+from penstock.domain.masking import masked_in
 from penstock.domain.names import check_label, check_lane_name, check_name, near, shown
 from penstock.domain.ordering import DEFAULT_SEQUENCE, MAX_SEQUENCE, Mode
 from penstock.domain.payloads import SURROGATE, Json, checked, dumped
@@ -273,6 +274,8 @@ def _headers(value: object) -> str:
             raise ValueError(f"{header!r} is no header name: use letters, digits and -")
         if any(c in "\r\n\0" for c in content):
             raise ValueError(f"{header} holds a line break or NUL: remove it")
+    if masked := masked_in(headers):
+        raise ValueError(f"{masked} is a mask, which stands for what is not shown: write its value")
     if len(text.encode()) > MAX_HEADERS_BYTES:
         raise ValueError(f"are longer than {MAX_HEADERS_BYTES} bytes together: send less, or use the payload")
     return text

@@ -61,7 +61,7 @@ def without_credentials(headers: str | None) -> str | None:
 
 def masked_in(headers: Mapping[str, object]) -> str | None:
     """Return the header of these whose value is a mask: somebody sends back what he was shown."""
-    return next((name for name, value in headers.items() if value == MASK), None)
+    return next((name for name, value in headers.items() if value == MASK and _CREDENTIAL.search(name)), None)
 
 
 def without_hashes(noted: str | None) -> str | None:
