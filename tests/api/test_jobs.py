@@ -63,6 +63,25 @@ def test_the_key_may_come_as_a_header(http: Http) -> None:
     assert (refused.status_code, refused.json()["field"]) == (422, "key")
 
 
+def test_a_batch_with_a_key_of_its_own_is_safe_to_repeat(http: Http) -> None:
+    headers, jobs = {"Idempotency-Key": "b"}, [{"lane": "orders"}, {"lane": "orders", "key": "own"}, 17]
+    first, again = (
+        http.post("/api/jobs", {"jobs": jobs}, headers=headers).json()["results"] for _ in range(2)
+    )
+    assert [result["id"] for result in again[:2]] == [result["id"] for result in first[:2]]
+    assert [result["duplicate"] for result in again[:2]] == [True, True]
+    assert [http.get(f"/api/jobs/{one['id']}").json()["key"] for one in first[:2]] == ["b/0", "own"]
+    assert "id" not in again[2]
+
+
+def test_two_keys_in_the_head_of_a_request_are_refused(http: Http) -> None:
+    twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b"), ("Content-Type", "application/json")]
+    hold = '{"verb": "hold", "filter": "lane:orders", "reason": "x"}'
+    for path, body in (("/api/jobs", '{"lane": "orders"}'), ("/api/operations", hold)):
+        answer = http.request("POST", path, content=body, headers=twice)
+        assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key"), answer.text
+
+
 def test_a_batch_is_answered_one_by_one(every: Http) -> None:
     jobs = [
         {"lane": "orders", "payload": 1, "key": "k"},

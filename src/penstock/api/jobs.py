@@ -8,7 +8,19 @@ from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.bodies import batch_of, json_text
 from penstock.api.desk import Desk, json_answer, tagged
-from penstock.api.params import Items, Kind, flag, items_of, line, number, read_params, states, text, time
+from penstock.api.params import (
+    Items,
+    Kind,
+    flag,
+    idempotency_key,
+    items_of,
+    line,
+    number,
+    read_params,
+    states,
+    text,
+    time,
+)
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
@@ -45,7 +57,7 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
     @post("/api/jobs", opt=needs(Scope.ENQUEUE, tenants=True))
     async def enqueue(request: Request[Any, Any, Any]) -> Response[bytes]:
         body = await json_text(request)
-        key = request.headers.get("idempotency-key")
+        key = idempotency_key(request)
         with carrying(request.headers.get("traceparent")):
             made = await desk.ask(_enqueue, desk.acting(request), body, key)
         location = None if made.id is None else f"/api/jobs/{made.id}"
@@ -93,7 +105,7 @@ class _Made(NamedTuple):
 def _enqueue(client: Client, text: str, key: str | None) -> _Made:
     elements = batch_of(text, "jobs")
     if elements is not None:
-        return _Made(200, _enqueue_many(client, elements))
+        return _Made(200, _enqueue_many(client, elements, key))
     given = _with_key(enqueue_object(text), key)
     [answer] = client.enqueue_many([given])
     if isinstance(answer, PenstockError):
@@ -119,12 +131,15 @@ def _made(client: Client, answer: Enqueued) -> str:
     return encode(shown | ({"duplicate": True} if answer.duplicate else {}))
 
 
-def _enqueue_many(client: Client, elements: Sequence[str]) -> str:
+def _enqueue_many(client: Client, elements: Sequence[str], key: str | None) -> str:
+    """Write the jobs; those without a key of their own get one of the request's and of their place in it."""
     answers: list[Enqueued | PenstockError | None] = []
     given = []
-    for element in elements:
+    for place, element in enumerate(elements):
         try:
-            given.append(enqueue_object(element))
+            one = enqueue_object(element)
+            own = key is None or one.get("key") is not None
+            given.append(one if own else {**one, "key": f"{key}/{place}"})
             answers.append(None)
         except InvalidJob as error:
             answers.append(error)

@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.commands import Reason, checked_reason, command
 from penstock.api.desk import Desk, json_answer
-from penstock.api.params import PAGED, items_of, read_params, text
+from penstock.api.params import PAGED, idempotency_key, items_of, read_params, text
 from penstock.api.scopes import needs
 from penstock.bulk import Preview, new_operation, verb_of
 from penstock.client import Client
@@ -46,7 +46,7 @@ def operation_routes(desk: Desk) -> list[HTTPRouteHandler]:
     """Return the handlers of bulk operations."""
 
     async def begin(request: Request[Any, Any, Any], wanted: Wanted) -> Response[bytes]:
-        client, key = desk.acting(request), request.headers.get("idempotency-key")
+        client, key = desk.acting(request), idempotency_key(request)
         if wanted.dry_run:
             return json_answer(encode(_counted(await desk.ask(_previewed, client, wanted))))
         started = await desk.ask(_started, client, wanted, key)

@@ -20,6 +20,14 @@ def items_of(request: Request[Any, Any, Any]) -> Items:
     return [*request.query_params.multi_items()]
 
 
+def idempotency_key(request: Request[Any, Any, Any]) -> str | None:
+    """Return what the header Idempotency-Key says, or raise InvalidQuery: two of them are no key."""
+    keys = request.headers.getall("idempotency-key", [])
+    if len(keys) > 1:
+        raise InvalidQuery("Idempotency-Key", "stands twice: give it once")
+    return keys[0] if keys else None
+
+
 def read_params(items: Items, kinds: Mapping[str, Kind]) -> dict[str, Any]:
     """Return what is given, or raise InvalidQuery: an unknown name, a name that stands twice, a bad value."""
     found: dict[str, Any] = {}
