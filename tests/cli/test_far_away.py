@@ -104,6 +104,16 @@ def test_a_node_that_does_not_answer_is_unreachable() -> None:
     assert "127.0.0.1:1" in result.stderr
 
 
+@pytest.mark.parametrize("line", ["jobs list", "top --once"])
+def test_what_cannot_be_a_key_is_refused_and_not_shown(line: str) -> None:
+    shell = CliRunner(env={"PENSTOCK_API_KEY": "pk_x\npk_y"})
+    result = shell.invoke(main, [*line.split(), "--url", "http://127.0.0.1:1"])
+
+    assert isinstance(result.exception, SystemExit)
+    assert "api_key: has characters that no key has" in result.stderr
+    assert "pk_x" not in result.stderr
+
+
 HERE_ONLY = [
     "access create ci --scope read",
     "access list",

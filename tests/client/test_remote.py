@@ -268,7 +268,7 @@ def test_a_node_that_wants_to_know_who_asks_is_told_by_a_key(sqlite_url: str) ->
         key = make_key(client.store, "shop", "enqueue", "read")["Authorization"].removeprefix("Bearer ")
         with pytest.raises(PenstockError, match="key") as nobody, connect_client(http.node.url) as nameless:
             nameless.enqueue("orders", 1)
-        with connect_client(http.node.url, api_key=key) as shop:
+        with connect_client(http.node.url, api_key=f"{key}\r\n") as shop:  # as it is in a file
             made = shop.enqueue("orders", 1, key="k")
             assert shop.get(made.id).state is JobState.PENDING
             with pytest.raises(Forbidden, match=r"^key:shop may not do this: it needs the scope operate$"):

@@ -12,6 +12,7 @@ from penstock.domain.access import (
     hashed,
     new_key,
     new_token,
+    proof,
     role_of,
     spelled,
     told,
@@ -140,3 +141,11 @@ def test_headers_that_open_something_are_masked(headers: str | None, shown: str 
 def test_a_mask_that_comes_back_is_noticed() -> None:
     assert masked_in({"X-A": "1", "Authorization": "***"}) == "Authorization"
     assert masked_in({"X-A": "***"}) is None
+
+
+def test_a_key_is_shown_without_the_line_end_of_its_file() -> None:
+    assert proof("pk_a\r\n") == {"Authorization": "Bearer pk_a"}
+    assert proof(None) == proof("") == proof("\n") == {}
+    with pytest.raises(InvalidSetting) as caught:
+        proof("pk_a\npk_b")
+    assert "pk_a" not in str(caught.value)

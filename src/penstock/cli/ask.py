@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from penstock.config.settings import API_KEY
+from penstock.domain.access import proof
 from penstock.errors import PenstockError
 
 PATIENCE_S: Final = 6.0  # longer than a store that is away keeps a node from answering
@@ -55,7 +56,8 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
         connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
         try:
             below = parts.path.rstrip("/") + path  # a proxy may have the node under a path
-            connection.request("GET", below, headers={"Accept": "application/json", **_proof()})
+            headers = {"Accept": "application/json", **proof(os.environ.get(API_KEY))}
+            connection.request("GET", below, headers=headers)
             answer = connection.getresponse()
             found = json.loads(answer.read())
         finally:
@@ -71,8 +73,3 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
     if answer.status not in statuses or not isinstance(found, dict):
         raise NodeUnreachable(url, f"it answered {answer.status}", "if it is a node, its log says why")
     return found
-
-
-def _proof() -> dict[str, str]:
-    key = os.environ.get(API_KEY)
-    return {"Authorization": f"Bearer {key}"} if key else {}

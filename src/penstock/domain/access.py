@@ -15,6 +15,7 @@ from penstock.errors import InvalidSetting
 
 PREFIX: Final = "pk_"
 BYTES: Final = 32
+_UNSENDABLE: Final = re.compile(r"[^ -~]")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,62}")
 
 
@@ -106,6 +107,21 @@ def new_token(entropy: Callable[[int], bytes]) -> str:
 def hashed(token: str) -> str:
     """Return what is kept of a key or a session. It has 256 random bits, so a plain hash is enough."""
     return sha256(token.encode(errors="replace")).hexdigest()
+
+
+def proof(key: str | None) -> dict[str, str]:
+    """Return the header that shows a key, if there is one; the line end of its file is no part of it.
+
+    Raise InvalidSetting, which does not quote it.
+    """
+    text = (key or "").strip()
+    if _UNSENDABLE.search(text):
+        raise InvalidSetting(
+            "api_key",
+            "has characters that no key has: give what `penstock access create` printed, and nothing else"
+            " (commands take it from PENSTOCK_API_KEY)",
+        )
+    return {"Authorization": f"Bearer {text}"} if text else {}
 
 
 def check_label(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 from weakref import WeakSet
 
+from penstock.domain.access import proof
 from penstock.errors import (
     NOWHERE,
     Forbidden,
@@ -63,7 +64,7 @@ class Api:
             if parts.scheme == "https"
             else HTTPConnection(host, port, timeout=PATIENCE_S)
         )
-        self._key = key
+        self._proof = proof(key)
         self._own = threading.local()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -121,11 +122,9 @@ class Api:
         body: bytes | None,
         headers: Mapping[str, str],
     ) -> dict[str, Any]:
-        sent = {"Accept": "application/json", **headers}
+        sent = {"Accept": "application/json", **headers, **self._proof}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        if self._key:
-            sent["Authorization"] = f"Bearer {self._key}"
         connection.request(method, self._base + path, body, sent)
         answer = connection.getresponse()
         text = answer.read(LONGEST_ANSWER)
