@@ -22,7 +22,7 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from penstock import __version__
-from penstock.api.access import check_hosts
+from penstock.api.access import Guarded, check_hosts
 from penstock.api.app import make_app, make_metrics_app
 from penstock.api.callers import Callers
 from penstock.api.desk import Desk
@@ -30,7 +30,7 @@ from penstock.api.dispatch import PROCESS, dispatch_routes
 from penstock.api.entrance import check_entrance
 from penstock.api.login import Door
 from penstock.api.messages import message_routes
-from penstock.api.server import listen, serve_on, url_of
+from penstock.api.server import Sockets, open_sockets, serve_on, url_of
 from penstock.api.stats import Stats
 from penstock.client import Client
 from penstock.config.keys import LIVE_KEYS, masked
@@ -124,9 +124,9 @@ class App:
 
     async def run(self) -> None:
         """Serve until a signal says stop; raise what broke the node."""
-        login, hosts = bool(self.settings["login"]), self.settings.hosts()
-        check_hosts(hosts, login=login)
-        sock = listen(self.host, self.port, login=login)
+        login, metrics = bool(self.settings["login"]), self.settings["metrics_port"]
+        check_hosts(self.settings.hosts(), login=login)
+        socks = open_sockets(self.host, self.port, metrics if isinstance(metrics, int) else None, login=login)
         store = connect(self.url, clock=self.clock.now)
         executor = ThreadExecutor(STORE_THREADS, name="penstock-store")
         api_threads = ThreadExecutor(API_THREADS, name="penstock-api")
@@ -140,29 +140,28 @@ class App:
                 _LOG.warning("keys: %s", lack)
             for name in missing(self._lanes_served(), store.lanes()):
                 _LOG.warning("lanes_served: %s; it is served as soon as there is one", name)
-            await self._serve(sock, store, executor, api_threads)
+            await self._serve(socks, store, executor, api_threads)
         finally:
             for threads in (executor, api_threads, self._looking):
                 threads.close()
-            for close in (sock.close, store.close, last_spans):
+            for close in (socks.close, store.close, last_spans):
                 close()
         if self._broken is not None:
             raise self._broken
 
     async def _serve(
-        self, sock: socket.socket, store: Store, executor: ThreadExecutor, api_threads: ThreadExecutor
+        self, socks: Sockets, store: Store, executor: ThreadExecutor, api_threads: ThreadExecutor
     ) -> None:
         now, registry, health = self.clock.monotonic, CollectorRegistry(), Health(stops=self.stop.is_set)
         live, story, hour = Live(now), Story(_LOG, now), Hour(now)
-        metrics = Metrics(registry, version=__version__)
-        deliveries = Deliveries(registry)
+        metrics, deliveries = Metrics(registry, version=__version__), Deliveries(registry)
         emit = emit_to(live, hour, health, story, metrics, deliveries, self.tracing or ignore)
         registry.register(_depths(store, self.clock))
         ground = Ground(store, api_threads, self.clock, Random(), emit)  # noqa: S311 - spreads retries
-        routing = self._routing(ground, sock, deliveries)
+        routing = self._routing(ground, socks.api, deliveries)
         tokens = Tokens(store, executor=api_threads, clock=self.clock)
         queue = store if routing is None else RungQueue(store, routing.ring)
-        open_sink = self._open_sink(store, queue, executor, tokens, sock)
+        open_sink = self._open_sink(store, queue, executor, tokens, socks.api)
         node = self._node(store, executor, emit, open_sink)
         processor = Processor(ground, open_sink, tokens)
         client = Client(store, actor="api", clock=self.clock)
@@ -193,8 +192,10 @@ class App:
         threading.Thread(target=self._watch, args=watching, name="penstock-watchdog", daemon=True).start()
         async with aclosing(processor), asyncio.TaskGroup() as tasks:
             tasks.create_task(tokens.keep_fresh(http_over))
-            tasks.create_task(serve_on(app, sock, http_over))
-            tasks.create_task(self._metrics_server(client, api_threads, registry, callers, http_over))
+            tasks.create_task(serve_on(app, socks.api, http_over))
+            if socks.metrics is not None:
+                apart = self._metrics_app(client, api_threads, registry, callers)
+                tasks.create_task(serve_on(apart, socks.metrics, http_over))
             turned = partial(self._turned, live, metrics)
             tasks.create_task(watch_loop(turned, monotonic=self.clock.monotonic, stop=http_over))
             tasks.create_task(keep_telling(story, http_over))
@@ -202,7 +203,7 @@ class App:
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)
             threading.Thread(target=hear, args=hearing, name="penstock-wakeups", daemon=True).start()
             await self._accompanied(tasks, store, api_threads, http_over)
-            self._up(url_of(sock))
+            self._up(url_of(socks.api))
             async with asyncio.TaskGroup() as engines:
                 engines.create_task(node.run())
                 if routing is not None:
@@ -285,19 +286,11 @@ class App:
             )
         return node
 
-    async def _metrics_server(
-        self,
-        client: Client,
-        threads: ThreadExecutor,
-        registry: CollectorRegistry,
-        callers: Callers,
-        over: asyncio.Event,
-    ) -> None:
-        port = self.settings["metrics_port"]
-        if isinstance(port, int):
-            hosts = self.settings.hosts()
-            app = make_metrics_app(client, executor=threads, metrics=registry, callers=callers, hosts=hosts)
-            await serve_on(app, listen(self.host, port, login=callers.login), over)
+    def _metrics_app(
+        self, client: Client, threads: Executor, registry: CollectorRegistry, callers: Callers
+    ) -> Guarded:
+        hosts = self.settings.hosts()
+        return make_metrics_app(client, executor=threads, metrics=registry, callers=callers, hosts=hosts)
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from penstock.api.server import HttpStopped, PortTaken, listen, serve_http, serve_on, url_of
+from penstock.api.server import HttpStopped, PortTaken, listen, open_sockets, serve_http, serve_on, url_of
 from penstock.errors import InvalidSetting
+from tests.servers import free_port
 
 OK = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
 
@@ -74,6 +75,21 @@ def test_a_port_that_is_taken_is_named() -> None:
         port = first.getsockname()[1]
         with pytest.raises(PortTaken, match=f"port {port} of 127.0.0.1 is taken: .* --port"):
             listen("127.0.0.1", port)
+
+
+def test_a_port_for_metrics_that_is_taken_is_named_by_its_setting() -> None:
+    """And the other one is free again."""
+    with closing(listen("127.0.0.1", 0)) as first:
+        taken, port = first.getsockname()[1], free_port()
+        with pytest.raises(PortTaken, match=f"port {taken} .* metrics_port or PENSTOCK_METRICS_PORT"):
+            open_sockets("127.0.0.1", port, taken, login=False)
+        with closing(open_sockets("127.0.0.1", port, 0, login=False)) as both:
+            assert both.metrics is not None
+            assert both.api.getsockname() != both.metrics.getsockname()
+    with closing(open_sockets("127.0.0.1", 0, None, login=False)) as one:
+        assert one.metrics is None
+    with pytest.raises(InvalidSetting, match="metrics_port: is the port of the API"):
+        open_sockets("127.0.0.1", port, port, login=False)
 
 
 def test_a_picked_port_is_told() -> None:

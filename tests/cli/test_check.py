@@ -61,6 +61,13 @@ def test_every_mistake_of_the_file_is_listed(ready: Run, tmp_path: Path) -> None
     assert "error: penstock.toml:2: port: 'x' is not a port" in said
 
 
+def test_a_port_for_metrics_that_is_the_apis_own_is_an_error(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("port = 7171\nmetrics_port = 7171\n")
+    assert "metrics_port: is the port of the API, which has /metrics" in ready("check", code=1).stdout
+    (tmp_path / "penstock.toml").write_text("port = 0\nmetrics_port = 0\n")
+    ready("check")
+
+
 def test_lanes_that_differ_or_lead_nowhere_are_warnings(
     ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

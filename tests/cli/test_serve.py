@@ -20,7 +20,10 @@ import pytest
 from redis import Redis as RedisClient
 
 from penstock import Client
+from penstock.api.server import PortTaken, listen
+from penstock.app import App, run
 from penstock.config.keys import KEYS, LIVE_KEYS
+from penstock.config.settings import load
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
 from penstock.granting import grant_key
@@ -144,6 +147,23 @@ def test_metrics_may_have_a_port_of_their_own(client: Client, tmp_path: Path) ->
         assert "penstock_" in served.get("/metrics", f"http://127.0.0.1:{port}")
         with pytest.raises(urllib.error.HTTPError):
             served.get("/api/jobs", f"http://127.0.0.1:{port}")
+
+
+def test_a_port_for_metrics_that_is_taken_ends_it_before_it_serves(client: Client, tmp_path: Path) -> None:
+    del client
+    with closing(listen("127.0.0.1", 0)) as taken:
+        (tmp_path / "penstock.toml").write_text(f"metrics_port = {taken.getsockname()[1]}")
+        served: list[str] = []
+        app = App(
+            load(tmp_path / "penstock.toml", {}),
+            f"sqlite:///{tmp_path}/p.db",
+            "127.0.0.1",
+            0,
+            started=served.append,
+        )
+        with pytest.raises(PortTaken, match="metrics_port or PENSTOCK_METRICS_PORT"):
+            run(app)
+    assert served == []
 
 
 def test_with_a_login_it_asks_who_it_is(client: Client, tmp_path: Path) -> None:

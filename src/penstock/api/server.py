@@ -7,27 +7,30 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import uvicorn
 from litestar.types import ASGIApp
 
 from penstock.api.access import MAX_HEAD, check_bind, is_loopback
 from penstock.api.patience import Patience, patient
+from penstock.config.keys import SAME_PORT
 from penstock.errors import InvalidSetting, PenstockError
 
 GRACE_S: Final = 5
 CONNECTIONS: Final = 500
 BACKLOG: Final = 512
+PORT: Final = "--port or PENSTOCK_PORT"
+METRICS_PORT: Final = "metrics_port or PENSTOCK_METRICS_PORT"
 
 
 class PortTaken(PenstockError):
     """Somebody else listens on this address."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, choose: str) -> None:
         super().__init__(
-            f"port {port} of {host} is taken: stop what listens there, or choose another with --port"
-            " or PENSTOCK_PORT (0 picks a free one)"
+            f"port {port} of {host} is taken: stop what listens there, or choose another with {choose}"
+            " (0 picks a free one)"
         )
         self.port = port
 
@@ -39,10 +42,36 @@ class HttpStopped(PenstockError):
         super().__init__("the HTTP server ended by itself; its log says why")
 
 
-def listen(host: str, port: int, *, login: bool = False) -> socket.socket:
+class Sockets(NamedTuple):
+    """Where a node listens: for its API and pages, and for /metrics if that has a port of its own."""
+
+    api: socket.socket
+    metrics: socket.socket | None
+
+    def close(self) -> None:
+        """Listen no more."""
+        for sock in filter(None, self):
+            sock.close()
+
+
+def open_sockets(host: str, port: int, metrics_port: int | None, *, login: bool) -> Sockets:
+    """Return all sockets of a node, before it begins anything; raise PortTaken or InvalidSetting."""
+    if metrics_port and metrics_port == port:
+        raise InvalidSetting("metrics_port", SAME_PORT)
+    api = listen(host, port, login=login)
+    if metrics_port is None:
+        return Sockets(api, None)
+    try:
+        return Sockets(api, listen(host, metrics_port, login=login, choose=METRICS_PORT))
+    except BaseException:
+        api.close()
+        raise
+
+
+def listen(host: str, port: int, *, login: bool = False, choose: str = PORT) -> socket.socket:
     """Return a socket that listens; port 0 picks a free one. Raise PortTaken or InvalidSetting.
 
-    Without `login` it is for this machine only.
+    Without `login` it is for this machine only; `choose` is where its port is said.
     """
     check_bind(host, login=login)
     try:
@@ -60,7 +89,7 @@ def listen(host: str, port: int, *, login: bool = False) -> socket.socket:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(host, port) from error
+            raise PortTaken(host, port, choose) from error
         raise InvalidSetting(
             "host", f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
         ) from error

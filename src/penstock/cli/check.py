@@ -15,7 +15,7 @@ from penstock.cli.order import advice
 from penstock.cli.render import cell, counted, print_json, print_table, styled
 from penstock.config.declared import declared, sink_warnings
 from penstock.config.file import ConfigFile
-from penstock.config.keys import masked
+from penstock.config.keys import SAME_PORT, masked
 from penstock.config.plan import plan
 from penstock.config.settings import Settings, Value, look
 from penstock.domain.filters import MAX_PAGE, JobQuery
@@ -70,6 +70,8 @@ def check(ctx: click.Context, *, url: str | None, config: Path | None, strict: b
         findings.add("warning", warning)
     if not settings.problems:
         findings.add("ok", f"configuration: {settings.file.path if settings.file else 'no file, defaults'}")
+    if settings["metrics_port"] and settings["metrics_port"] == settings["port"]:
+        findings.add("error", f"metrics_port: {SAME_PORT}")
     stored = None
     try:
         stored = _check_store(settings, findings)

@@ -66,6 +66,7 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "router.default_pool": Key("text", "DISPATCH-POOL", "The poolCode of jobs without a pool."),
     }
 )
+SAME_PORT: Final = "is the port of the API, which has /metrics anyway: choose another, or leave it out"
 # What a process that is told to read its configuration again (SIGHUP) goes by at once.
 LIVE_KEYS: Final = ("log_level", "log_format")
 SECTIONS: Final = ("http", "standby", "router")
