@@ -276,6 +276,11 @@ class TestWhatIsWrong:
             ("headers", [], "write an object of texts"),
             ("headers", {"a": 1}, "write an object of texts"),
             ("headers", {"X-A": "1", "x-a": "2"}, "x-a stands twice"),
+            (
+                "headers",
+                {"Authorization": "***"},
+                "Authorization is a mask, which stands for what is not shown",
+            ),
             ("headers", {"": "x"}, "is no header name"),
             ("headers", {"a:b": "x"}, "is no header name"),
             ("headers", {"ü": "x"}, "is no header name"),
