@@ -1,7 +1,10 @@
 """Forms in a real browser: what was refused is kept, what was not touched stays as it is."""
 
+from datetime import timedelta
+
 from playwright.sync_api import Browser, expect
 
+from penstock.domain.filter_line import quoted
 from penstock.domain.payloads import Json
 from tests.ui.browsing import serious, tab
 from tests.ui.conftest import Seeded
@@ -68,3 +71,35 @@ def test_an_edit_leaves_a_payload_that_nobody_touched_byte_for_byte(browser: Bro
     found = seeded.client.get(job)
     assert found.context is not None
     assert (found.context.payload, found.context.target) == (text, "https://pay.example/new")
+
+
+def test_a_group_is_the_one_of_that_name_byte_for_byte(browser: Browser, seeded: Seeded) -> None:
+    """A browser spells every end of a line CR LF in the fields of a form."""
+    group = " a\r\nb\rc "
+    client, orders = seeded.client, {"lane": "pay", "mode": "block_on_error"}
+    later = client.store.now() + timedelta(days=1)
+    job = client.enqueue(**orders, group=group, run_at=later).id
+    client.enqueue(**orders, group=group.strip().replace("\r\n", "\n"), run_at=later)
+
+    def paused() -> set[str]:
+        return {each.group for each in client.store.list_groups(lane="pay").groups if each.state == "paused"}
+
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, f"/jobs/{job}")
+        page.locator(".head a[href^='/groups']").click()
+        page.get_by_role("button", name="Act…").click()
+        page.locator("[name=reason]:visible").fill("test")
+        page.get_by_role("button", name="Pause group").click()
+        expect(page.locator("#toast")).to_contain_text("is paused")
+        assert paused() == {group}
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("#toast")).to_contain_text("goes on")
+        assert paused() == set()
+
+        page.locator("tbody th a").click()
+        page.locator("a.button[href^='/bulk?verb=hold']").click()
+        page.locator("[name=reason]").fill("test")
+        page.get_by_role("button", name="Hold 1 job").click()
+        expect(page.locator("#toast")).to_contain_text("It has begun.")
+    [operation] = client.operations(limit=1).operations
+    assert f"group:{quoted(group)}" in operation.filter

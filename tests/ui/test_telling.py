@@ -23,9 +23,9 @@ def made(note: object) -> str:
 
 def test_a_note_brings_its_undo_along() -> None:
     told = Told("Paused.", undo("pools", "a/b", "resume", also="this"))
-    fields = {"also": "this", "next": "/lanes?show=all", "reason": "undone"}
+    fields = {"next": "/lanes?show=all", "reason": "undone"}
     assert read_note(cookie(told)) == {
-        "text": "Paused.", "bad": False, "undo": Undo("/pools/a%2Fb/resume", fields),
+        "text": "Paused.", "bad": False, "undo": Undo("/pools/a%2Fb/resume?also=this", fields),
     }  # fmt: skip
     assert read_note(cookie("Done.")) == {"text": "Done.", "bad": False, "undo": None}
 
@@ -45,7 +45,8 @@ def test_a_new_pool_is_no_other_pool_changed(seeded: Seeded) -> None:
 
 
 @pytest.mark.parametrize(
-    "action", ["/lanes/x/delete", "//evil.example/resume", "https://x/resume", "resume", ""]
+    "action",
+    ["/lanes/x/delete", "//evil.example/resume", "https://x/resume", "resume", "", "/groups/act?at=/resume"],
 )
 def test_an_undo_that_somebody_else_made_up_is_none(action: str) -> None:
     note = read_note(made({"text": "Click me", "bad": False, "undo": [action, {}]}))

@@ -142,10 +142,12 @@ def may(request: AnyRequest, scope: Scope) -> bool:
 async def form(request: AnyRequest) -> dict[str, str]:
     """Return the fields of a form, the last one of each name, without the blanks around them.
 
-    Browsers send lines with CR LF, whatever was between them on the page.
+    Browsers send lines with CR LF, whatever was between them on the page. So what a form is about stands in
+    its address, which comes back byte for byte: the name of a group may begin with a blank, or hold a CR.
     """
     fields = (await request.form()).multi_items()
-    return {name: str(value).replace("\r\n", "\n").strip() for name, value in fields}
+    typed = {name: str(value).replace("\r\n", "\n").strip() for name, value in fields}
+    return typed | dict(request.query_params.multi_items())
 
 
 def pause_asked(verb: str, fields: Mapping[str, str]) -> tuple[bool, str]:

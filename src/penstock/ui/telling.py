@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from litestar.datastructures import Cookie
 from litestar.response import Redirect
@@ -30,9 +30,10 @@ class Told(NamedTuple):
     undo: Undo | None = None
 
 
-def undo(*path: str, **fields: str) -> Undo:
-    """Return the undo of something with this address."""
-    return Undo("/" + "/".join(quote(part, safe="") for part in path), fields)
+def undo(*path: str, **named: str) -> Undo:
+    """Return the undo of something with this address; a name that does not fit into a path follows it."""
+    action = "/" + "/".join(quote(part, safe="") for part in path)
+    return Undo(f"{action}?{urlencode(named)}" if named else action)
 
 
 def back(to: str, told: str | Told, *, bad: bool = False) -> Redirect:
@@ -66,5 +67,6 @@ def read_note(note: str | None) -> dict[str, Any] | None:
 
 
 def _way(action: str, fields: dict[str, str]) -> Undo | None:
-    ours = action.startswith("/") and not action.startswith("//") and action.rpartition("/")[2] in UNDOES
+    path = action.partition("?")[0]
+    ours = path.startswith("/") and not path.startswith("//") and path.rpartition("/")[2] in UNDOES
     return Undo(action, fields) if ours else None

@@ -10,6 +10,7 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.errors import InvalidJob
 from penstock.ports.insight import GroupPage
+from penstock.ports.store import Store
 from penstock.ui.screens.job import operated
 from penstock.ui.site import AnyRequest, Site, acted, form, lane_choice, who
 from penstock.ui.telling import Told, undo
@@ -23,9 +24,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/groups", opt=needs(Scope.READ))
     async def groups(request: AnyRequest) -> Response[bytes]:
-        asked = {
-            name: request.query_params.get(name, "").strip() for name in ("lane", "group", "after", "show")
-        }
+        asked = {name: request.query_params.get(name, "") for name in ("lane", "group", "after", "show")}
         return await site.page(request, "groups.html", lambda: _view(site, asked))
 
     @post(["/groups/act", "/groups/resume"], opt=needs(Scope.OPERATE))
@@ -59,7 +58,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
     lane, group, after = asked["lane"] or None, asked["group"] or None, asked["after"] or None
     show = asked["show"] or ("all" if group else "blocked")
     figures = site.figures.now()
-    page = site.store.list_groups(lane=lane, group=group, blocked=show == "blocked", limit=PAGE, after=after)
+    page = _found(site.store, lane, group, after, blocked=show == "blocked")
     empty_so_far = not page.groups and page.next is None
     if show == "blocked" and empty_so_far and not asked["show"]:
         show, page = "all", site.store.list_groups(lane=lane, limit=PAGE)
@@ -74,6 +73,16 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "group": asked["group"],
         **lane_choice(site, figures, asked["lane"]),
     }
+
+
+def _found(
+    store: Store, lane: str | None, group: str | None, after: str | None, *, blocked: bool
+) -> GroupPage:
+    """Return the groups of exactly this name, or of that without blanks around it: it may be pasted."""
+    page = store.list_groups(lane=lane, group=group, blocked=blocked, limit=PAGE, after=after)
+    if page.groups or not group or not group.strip():
+        return page
+    return store.list_groups(lane=lane, group=group.strip(), blocked=blocked, limit=PAGE, after=after)
 
 
 def _ordered(page: GroupPage) -> GroupPage:
