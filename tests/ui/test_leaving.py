@@ -46,6 +46,30 @@ def test_whoever_is_logged_out_is_led_to_the_login_and_back(
             assert page.url == http.node.url + path
 
 
+def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
+    browser: Browser, tmp_path: Path
+) -> None:
+    store = connect(f"sqlite:///{tmp_path}/penstock.db")
+    store.migrate()
+    make_user(store)
+    store.put_lane(lane("orders"), actor="test")
+    with Client(store) as client, served(client, login=True) as http:
+        with tab(browser, http.node.url, complaints=[]) as page:
+            page.goto("/jobs/new?lane=orders")
+            log_in(page)
+            page.locator("[name=payload]").fill('{"n": "<b>",\n "long": "text"}')
+            page.context.clear_cookies()
+            page.get_by_role("button", name="Enqueue").click()
+
+            expect(page.locator("h1")).to_have_text("You are logged out")
+            expect(page.locator("main pre").last).to_contain_text('{"n": "<b>",\n "long": "text"}')
+            expect(page.locator("#live")).to_have_attribute("data-state", "paused")
+            page.get_by_role("link", name="Log in").click()
+            log_in(page)
+            assert page.url == http.node.url + "/jobs/new?lane=orders"
+        assert client.list().jobs == []
+
+
 def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: Seeded) -> None:
     seeded.client.store.put_lane(lane("brief"), actor="test")
     with tab(browser, seeded.url, complaints=[]) as page:

@@ -64,6 +64,7 @@ class Problem(Exception):
         self.status, self.kind, self.detail, self.hint = status, kind, detail, hint
         self.headers = dict(headers or {})
         self.facts = facts
+        self.written: Mapping[str, str] = {}  # what a refused form held; only the page for its sender has it
 
     def body(self) -> bytes:
         """Return the JSON."""

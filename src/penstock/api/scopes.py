@@ -101,8 +101,12 @@ def guard_of(callers: Callers) -> Guard:
         caller = await _found(callers, connection, needed)
         connection.scope[STATE] = caller  # type: ignore[typeddict-unknown-key]
         if needed.scope is not None:
-            _check(needed, needed.scope, caller.who, connection)
-            await _check_csrf(connection, caller)
+            try:
+                _check(needed, needed.scope, caller.who, connection)
+                await _check_csrf(connection, caller)
+            except Problem as problem:
+                problem.written = await _written(connection)
+                raise
             still = partial(_still, callers, connection, needed, needed.scope)
             connection.scope[STILL] = still  # type: ignore[typeddict-unknown-key]
 
@@ -136,7 +140,7 @@ def _check(
     needed: Needs, scope: Scope, who: Who | None, connection: ASGIConnection[Any, Any, Any, Any]
 ) -> None:
     if who is None:
-        raise to_log_in(_asked(connection)) if _browses(connection) else unknown_caller()
+        raise _unknown(connection)
     if not who.may(scope):
         raise Problem(
             403,
@@ -154,12 +158,26 @@ def _check(
         )
 
 
+def _unknown(connection: ASGIConnection[Any, Any, Any, Any]) -> Problem:
+    """Return what is said to nobody that is known: people are led to the login."""
+    if _browses(connection) and _method(connection) == "GET":
+        return to_log_in(_asked(connection))
+    return logged_out() if _sends_form(connection) else unknown_caller()
+
+
+async def _written(connection: ASGIConnection[Any, Any, Any, Any]) -> dict[str, str]:
+    """Return what somebody wrote into a form: it is refused, and the page that he wrote it on is gone."""
+    if not isinstance(connection, Request) or not _sends_form(connection):
+        return {}
+    return {name: str(value) for name, value in (await connection.form()).multi_items()}
+
+
 async def _check_csrf(connection: ASGIConnection[Any, Any, Any, Any], caller: Caller) -> None:
     """A browser sends the cookie by itself, whoever made it ask: our own pages know the token too."""
     if caller.session is None or _method(connection) in SAFE:
         return
     given = connection.headers.get(CSRF_HEADER, "")
-    if not given and isinstance(connection, Request) and connection.content_type[0] == FORM:
+    if not given and isinstance(connection, Request) and _is_form(connection):
         given = str((await connection.form()).get(CSRF_FIELD, ""))
     if not compare_digest(given.encode(), caller.csrf.encode()):
         raise Problem(
@@ -179,7 +197,16 @@ def _browses(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     accepts = connection.headers.get("accept", "")
     mode = connection.headers.get("sec-fetch-mode", "navigate")
     is_page = not connection.scope["path"].startswith(("/api/", "/metrics"))
-    return is_page and "text/html" in accepts and mode == "navigate" and _method(connection) == "GET"
+    return is_page and "text/html" in accepts and mode == "navigate"
+
+
+def _sends_form(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Say whether this is somebody who filled in a form of a page."""
+    return _browses(connection) and _method(connection) == "POST" and _is_form(connection)
+
+
+def _is_form(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    return connection.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
 def _asked(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -192,3 +219,14 @@ def to_log_in(path: str) -> Problem:
     """Return where somebody is sent who must log in first."""
     where = {"Location": f"/login?next={quote(path, safe='')}"}
     return Problem(303, "log-in", "log in first", hint="open /login in a browser", headers=where)
+
+
+def logged_out() -> Problem:
+    """Return what somebody is told whose session ended while he filled in a form."""
+    return Problem(
+        401,
+        "unknown-caller",
+        "Nothing was changed: this node wants to know who is asking.",
+        hint="Log in, and send it again.",
+        headers=unknown_caller().headers,
+    )

@@ -1,8 +1,9 @@
 """All screens together, and what a browser is shown when something goes wrong."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from litestar import Response
 from litestar.exceptions import HTTPException, NotFoundException
@@ -31,12 +32,13 @@ from penstock.ui.screens import (
     overview,
     pools,
 )
-from penstock.ui.site import AnyRequest, Site
+from penstock.ui.site import ONCE, AnyRequest, Site
 
 SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
     overview.routes, lanes.routes, jobs.routes, job.routes, groups.routes, dead.routes, pools.routes,
     nodes.routes, history.routes, audit.routes, bulk.routes, access.routes,
 )  # fmt: skip
+NOT_TYPED: Final = frozenset({"csrf", "next", "job", "version", "revision", "password"})
 
 
 class Pages(NamedTuple):
@@ -68,6 +70,9 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
             "status": status,
             "text": _text(problem, status),
             "hint": getattr(problem, "hint", ""),
+            "log_in": _log_in(request) if status == HTTPStatus.UNAUTHORIZED else None,
+            "written": _typed(problem.written) if isinstance(problem, Problem) else {},
+            "still": request.method != "GET",
         }
         return site.rendered(request, "error.html", facts, status=status)
 
@@ -80,6 +85,26 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
     for handler in handlers:
         handler.exception_handlers = dict.fromkeys((PenstockError, Problem, HTTPException, Exception), failed)
     return Pages(handlers, lost)
+
+
+def _log_in(request: AnyRequest) -> str:
+    """Return the way to the login, and back to the page that a form was on."""
+    try:
+        page = urlsplit(request.headers.get("referer", ""))
+    except ValueError:  # brackets that do not close
+        page = urlsplit("")
+    ours = page.netloc == request.headers.get("host")
+    where = f"{page.path}?{page.query}" if page.query else page.path
+    return f"/login?next={quote(where if ours else '/', safe='')}"
+
+
+def _typed(written: Mapping[str, str]) -> dict[str, str]:
+    """Return what somebody typed, as far as it may stand on a page."""
+    return {
+        name: text
+        for name, text in sorted(written.items())  # they come in no order
+        if text.strip() and name not in NOT_TYPED and not text.startswith(ONCE)
+    }
 
 
 def _text(error: object, status: int) -> str:

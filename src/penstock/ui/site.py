@@ -40,6 +40,7 @@ NAV: Final = (
 )
 FOR_ADMINS: Final = frozenset({"access"})
 KEY_BYTES: Final = 12
+ONCE: Final = "form-"
 REFUSED: Final = 422
 
 
@@ -173,7 +174,7 @@ def lane_choice(site: Site, figures: Mapping[str, Any], asked: str) -> dict[str,
 
 def once(entropy: Callable[[int], bytes] = os.urandom) -> str:
     """Return the key of one form that is shown: however often that form is sent, it does its thing once."""
-    return f"form-{entropy(KEY_BYTES).hex()}"
+    return f"{ONCE}{entropy(KEY_BYTES).hex()}"
 
 
 def kept(fields: Mapping[str, str], error: PenstockError) -> dict[str, Any]:

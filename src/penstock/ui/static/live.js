@@ -15,6 +15,9 @@ let lost = /** @type {number | null} */ (null);
 const pace = () => Number(localStorage.getItem("pace") ?? "1");
 const chip = () => /** @type {HTMLElement} */ (document.getElementById("live"));
 
+/** A form that was refused stays as it is. */
+const still = () => document.querySelector("#main[data-still]") !== null;
+
 /** @param {string} state @param {string} text */
 function say(state, text) {
   const element = chip();
@@ -25,7 +28,7 @@ function say(state, text) {
 }
 
 function show() {
-  if (pace() === 0) return say("paused", "paused");
+  if (pace() === 0 || still()) return say("paused", "paused");
   if (lost !== null) return say("lost", `live updates lost ${span((Date.now() - lost) / 1000)} ago`);
   say("live", pace() === 1 ? "live" : `every ${pace()} s`);
 }
@@ -37,7 +40,7 @@ function occupied() {
 
 /** @param {() => void} refreshed */
 async function refresh(refreshed) {
-  if (busy || document.hidden || occupied() || document.querySelector("#main[data-still]")) return;
+  if (busy || document.hidden || occupied() || still()) return;
   busy = true;
   wanted = false;
   try {
