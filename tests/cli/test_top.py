@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from rich.console import Console
@@ -62,12 +63,31 @@ def test_a_node_on_this_machine_is_found_if_it_serves_the_same_store(
     http: Http, ready: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "penstock.toml").write_text(f"port = {http.node.url.rsplit(':', 1)[1]}\n")
+    node = http.node.client.store.register_node("host:1")
+    http.node.emit(NodeStarted(node=node, name="host:1", store=STORE))
 
-    assert json.loads(ready("top", "--json").stdout)["node"]["id"] == 7
+    assert json.loads(ready("top", "--json").stdout)["node"]["id"] == node
 
     (tmp_path / "other.db").write_bytes((tmp_path / "penstock.db").read_bytes())
     elsewhere = json.loads(ready("top", "--json", "--store", "sqlite:///other.db").stdout)
     assert elsewhere["node"] == {"store": "sqlite:///other.db"}
+
+
+def test_a_node_of_another_folder_is_not_asked(
+    http: Http, ready: Run, made_by_dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both stores are sqlite:///penstock.db, each in its own folder."""
+    node = http.node.client.store.register_node("host:1")
+    http.node.emit(NodeStarted(node=node, name="host:1", store=STORE))
+    (tmp_path / "mine").mkdir()
+    copyfile(made_by_dev, tmp_path / "mine" / "penstock.db")
+    monkeypatch.chdir(tmp_path / "mine")
+    monkeypatch.setenv("PENSTOCK_PORT", http.node.url.rsplit(":", 1)[1])
+    ready("lanes", "set", "mine", "--create")
+    shown = ready("top", "--once")
+
+    assert "mine\t" in shown.stdout
+    assert "serves this store" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from penstock.config.settings import load
 from penstock.errors import StoreUnavailable
 from penstock.observability.live import Pace
 from penstock.ports.clock import SystemClock
+from penstock.stores.connect import file_of
 
 EVERY_S: Final = 1.0
 
@@ -56,7 +57,7 @@ def top(*, node: str | None, once: bool, as_json: bool, url: str | None, config:
         port = load(config, os.environ)["port"]
         url = store_url(url, config)
         address = f"http://127.0.0.1:{port}"
-        if _serves(address, str(masked("store", url))):
+        if _serves(address, url):
             _show(lambda: _asked(address), once=once, as_json=as_json)
             return
         note(f"no node on {address} serves this store: these figures come from the store itself")
@@ -73,11 +74,21 @@ def _asked(node: str) -> Figures:
         raise Unreachable(str(error)) from error
 
 
-def _serves(node: str, store: str) -> bool:
+def _serves(address: str, url: str) -> bool:
+    """Say whether the node there serves this store.
+
+    A file may be named from the folder that each of us is in, so two of one name are the same only if the
+    node is known in ours.
+    """
     try:
-        return bool(ask(node, "/api/stats")["node"]["store"] == store)
+        node = ask(address, "/api/stats")["node"]
+        same, known_as = node["store"] == str(masked("store", url)), (node["id"], node["name"])
     except (NodeUnreachable, KeyError, TypeError):
         return False
+    if not same or file_of(url) is None:
+        return bool(same)
+    with opened(url) as client:
+        return known_as in {(each.id, each.name) for each in client.store.nodes()}
 
 
 class FromStore:
