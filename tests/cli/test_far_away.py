@@ -2,13 +2,13 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from penstock import Client
 from penstock.cli.main import main
@@ -18,6 +18,7 @@ from penstock.domain.pools import pool
 from penstock.ports.store import Ask
 from penstock.stores.connect import connect
 from tests.api.node import served
+from tests.security.conftest import make_key
 
 LOOKS = [
     "jobs list",
@@ -95,6 +96,42 @@ def test_what_is_done_from_afar_is_done(place: Place) -> None:
     place.json("lanes set orders batch_size=7", far=True)
     [orders] = place.json("lanes show orders", far=False)
     assert orders["settings"]["batch_size"] == 7
+
+
+@pytest.fixture
+def allowed(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+    """Return `allowed("enqueue", "jobs list")`: a command with a key of one scope, which the node wants."""
+    with Client(connect(place.store), actor="api") as client, served(client, login=True) as http:
+
+        def run(scope: str, line: str) -> Result:
+            name = f"{tmp_path.name}-{scope}"
+            key = make_key(client.store, name, scope)["Authorization"].removeprefix("Bearer ")
+            monkeypatch.setenv("PENSTOCK_API_KEY", key)
+            return CliRunner().invoke(main, [*shlex.split(line), "--url", http.node.url])
+
+        yield run
+
+
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_whoever_may_not_see_the_job_he_waits_for_learns_that_it_is_in(
+    allowed: Callable[..., Result], place: Place, form: str
+) -> None:
+    waited = allowed("enqueue", f"enqueue orders 1 --at +1h --wait{form}")
+
+    job = json.loads(waited.stdout)["id"] if form else waited.stdout.strip()
+    assert waited.exit_code == 1
+    assert f"the job is in: {job}" in waited.stderr
+    assert "it needs the scope read" in waited.stderr
+    assert place.json(f"jobs show {job}", far=False)[0]["state"] == "pending"
+
+
+def test_jobs_are_not_exported_to_be_enqueued_without_what_they_carry(
+    allowed: Callable[..., Result],
+) -> None:
+    exported = allowed("read", "jobs export --enqueueable")
+
+    assert (exported.exit_code, exported.stdout) == (1, "")
+    assert "--enqueueable needs the scope payload" in exported.stderr
 
 
 def test_a_node_that_does_not_answer_is_unreachable() -> None:

@@ -25,7 +25,7 @@ from penstock.domain.notes import alive
 from penstock.domain.ordering import Mode
 from penstock.domain.payloads import BadPayload, Json, checked
 from penstock.domain.states import TERMINAL, JobState
-from penstock.errors import Forbidden
+from penstock.errors import Forbidden, PenstockError
 from penstock.wire import enqueued_object, job_object
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def enqueue(  # noqa: PLR0917 - click passes by name
         )
     with printing(f"the job is in: {answer.id}"):
         if wait:
-            _wait(client, answer.id, timeout, as_json=as_json)
+            _wait(client, answer, timeout, as_json=as_json)
         else:
             _print(answer, as_json=as_json)
 
@@ -178,20 +178,33 @@ def _print(answer: Enqueued, *, as_json: bool) -> None:
         note("this key had already made that job; nothing was added")
 
 
-def _wait(client: Client, id_: str, timeout: timedelta | None, *, as_json: bool) -> None:
+def _wait(client: Client, answer: Enqueued, timeout: timedelta | None, *, as_json: bool) -> None:
     if not as_json:
-        click.echo(id_)
+        click.echo(answer.id)
     try:
-        _count_down(client, id_, timeout)
-        job = client.wait(id_, timeout)
-    except KeyboardInterrupt:
-        note(f"no longer waiting; the job stays\nTry: penstock jobs show {id_}")
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        job = _waited(client, answer.id, timeout)
+    except (PenstockError, click.exceptions.Exit):
+        if as_json:  # whoever reads this must learn of the job, or would send it again
+            print_json(enqueued_object(answer))
+        raise
     if as_json:
         print_json(job_object(job))
     note(_ended(job), fg="green" if job.state is JobState.SUCCEEDED else "red")
     if job.state is not JobState.SUCCEEDED:
         raise click.exceptions.Exit(1)
+
+
+def _waited(client: Client, id_: str, timeout: timedelta | None) -> Job:
+    """Return the job as it ended; whatever comes between, it is in."""
+    try:
+        _count_down(client, id_, timeout)
+        return client.wait(id_, timeout)
+    except KeyboardInterrupt:
+        note(f"no longer waiting; the job stays\nTry: penstock jobs show {id_}")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except PenstockError:
+        note(f"the job is in: {id_}; how it ends is not known here", fg="yellow")
+        raise
 
 
 def _count_down(client: Client, id_: str, timeout: timedelta | None) -> None:

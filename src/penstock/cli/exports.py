@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from penstock.cli import INTERRUPTED
+from penstock.cli.errors import Refused
 from penstock.cli.options import json_option, note, with_client
 from penstock.cli.pages import Pages
 from penstock.cli.render import cell, counted
@@ -27,6 +28,11 @@ AGAIN: Final = (
     "lane", "payload", "group", "sequence", "mode", "tenant", "target", "headers", "pool",
     "max_attempts", "entity", "version", "event", "correlation",
 )  # fmt: skip
+
+WITHHELD: Final = (
+    "without what they carry, which this key may not see, these would be other jobs:"
+    " --enqueueable needs the scope payload"
+)
 
 
 @click.command()
@@ -95,6 +101,8 @@ def _lines(jobs: Pages, *, whole: bool) -> bool:
 def _enqueueable(jobs: Pages, *, keys: bool) -> bool:
     wrote, masked = False, 0
     for job in jobs:
+        if job.hidden:
+            raise Refused(WITHHELD)
         shown, wrote = job_object(job, payload=True), True
         key = shown["key"] if keys else f"again-{job.id}"  # repeated, the pipe sends nothing twice
         again = {name: shown[name] for name in AGAIN} | {"key": key}
