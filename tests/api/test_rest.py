@@ -385,6 +385,15 @@ async def test_what_changes_is_told_as_it_changes(http: Http) -> None:
     assert again[0]["id"] != first["id"]
 
 
+async def test_a_last_event_that_was_never_told_is_none(http: Http) -> None:
+    [first] = await listen(http.node.url, 1, params={"topics": "jobs"})
+    mark = first["id"].partition("-")[0]
+    async with asyncio.timeout(30):
+        for last in (f"{mark}-{'9' * 5000}", f"{mark}--1", "else-1"):
+            again = await listen(http.node.url, 1, params={"topics": "jobs"}, headers={"Last-Event-ID": last})
+            assert again == [first]
+
+
 async def test_everybody_is_told_of_operations_without_what_jobs_carry(http: Http) -> None:
     body = {"verb": "hold", "filter": "payload.card:4242", "reason": "x", "dry_run": False}
     await asyncio.to_thread(http.post, "/api/operations", body)

@@ -23,7 +23,7 @@ def test_options_are_read_from_files_and_from_the_environment() -> None:
     assert required(options, "url", "y") == "x"
 
 
-@pytest.mark.parametrize("value", [0, -1, True, 1.5, "1.5", "", "ten", "²"])
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "1.5", "", "ten", "²", "9" * 5000])
 def test_a_number_is_a_whole_one_from_1_on(value: str | float) -> None:
     with pytest.raises(InvalidSetting, match="number from 1 on"):
         number({"n": value}, "n")

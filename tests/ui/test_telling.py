@@ -44,6 +44,15 @@ def test_a_new_pool_is_no_other_pool_changed(seeded: Seeded) -> None:
     assert seeded.client.store.pools()["new"].settings["rate"] == "5/s"
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "1.5", "²"])
+def test_what_is_no_number_is_refused_in_words(seeded: Seeded, number: str) -> None:
+    job = seeded.http.request("POST", "/jobs/new", data={"lane": "pay", "sequence": number})
+    assert (job.status_code, "sequence: write a whole number" in job.text) == (422, True)
+    fields = {"verb": "hold", "reason": "test", "rate": number, "next": "/lanes"}
+    bulk = seeded.http.request("POST", "/bulk", data=fields, follow_redirects=True)
+    assert "write a whole number of jobs a second" in bulk.text
+
+
 @pytest.mark.parametrize(
     "action",
     ["/lanes/x/delete", "//evil.example/resume", "https://x/resume", "resume", "", "/groups/act?at=/resume"],

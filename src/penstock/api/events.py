@@ -7,6 +7,7 @@ Whoever is logged out, or has his key revoked, hears no more within a second, as
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -31,6 +32,7 @@ EVERY_S: Final = 0.5
 HEARTBEAT_S: Final = 15.0
 MOST_LISTENERS: Final = 100
 RECENT: Final = 20
+PLACE: Final = re.compile("[0-9]{1,18}")
 # One message goes to everybody, so it holds what whoever sees least may see.
 LISTENER: Final = Who("events", frozenset({Scope.READ}))
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -125,7 +127,7 @@ class Feed:
     def place(self, last_id: str | None) -> int:
         """Return the number that an id of ours names; 0 = everything is news."""
         mark, _, number = (last_id or "").partition("-")
-        return int(number) if mark == self.mark and number.isascii() and number.isdigit() else 0
+        return int(number) if mark == self.mark and PLACE.fullmatch(number) else 0
 
 
 def event_routes(

@@ -1,5 +1,6 @@
 """What `[sinks.NAME]` says, read by the kind it names; a mistake is an InvalidSetting."""
 
+import re
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
@@ -17,6 +18,7 @@ RECEIVING: Final = ("visibility", "dead_queue")
 VISIBILITY: Final = timedelta(seconds=30)
 SHORTEST_VISIBILITY: Final = timedelta(seconds=1)
 _FILE: Final = "_FILE"
+_COUNTED: Final = re.compile("[0-9]{1,18}")
 
 
 def known_only(options: Options, *known: str) -> None:
@@ -69,7 +71,7 @@ def number(options: Options, name: str, default: int | None = None) -> int | Non
     if value is None:
         return default
     spelled = str(value)
-    if isinstance(value, bool) or not (spelled.isascii() and spelled.isdigit()) or int(spelled) < 1:
+    if isinstance(value, bool) or _COUNTED.fullmatch(spelled) is None or int(spelled) < 1:
         raise InvalidSetting(name, f"{value!r} is not a number from 1 on: write 1000, for example")
     return int(spelled)
 

@@ -42,6 +42,7 @@ FOR_ADMINS: Final = frozenset({"access"})
 KEY_BYTES: Final = 12
 ONCE: Final = "form-"
 REFUSED: Final = 422
+MOST_DIGITS: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,11 @@ def lane_choice(site: Site, figures: Mapping[str, Any], asked: str) -> dict[str,
         "more_lanes": max(0, len(known) - len(offered)),
         "why": unknown("lane", asked, known) if asked and asked not in known else None,
     }
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number that somebody wrote; None = it is none, or beyond anything that is counted."""
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def once(entropy: Callable[[int], bytes] = os.urandom) -> str:

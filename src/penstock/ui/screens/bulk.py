@@ -15,7 +15,7 @@ from penstock.domain.masking import MASK
 from penstock.domain.operations import OPEN, STATES, OperationState
 from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.ports.operations import Operation
-from penstock.ui.site import AnyRequest, Site, acted, form, once
+from penstock.ui.site import AnyRequest, Site, acted, form, once, whole
 from penstock.ui.telling import back
 
 PAGE: Final = 30
@@ -101,14 +101,14 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
 
 
 def _start(client: Client, fields: Mapping[str, str]) -> Operation:
-    rate = fields.get("rate", "")
-    if rate and not rate.isdecimal():
+    rate = whole(fields.get("rate", ""))
+    if fields.get("rate") and rate is None:
         raise InvalidQuery("rate", "write a whole number of jobs a second, or nothing")
     return client.start(
         fields.get("verb", ""),
         fields.get("q", ""),
         reason=fields.get("reason", ""),
-        rate=int(rate) if rate else None,
+        rate=rate,
         force=fields.get("force") == "on",
         key=fields.get("key") or None,
     )

@@ -24,7 +24,7 @@ from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once, whole
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
 from penstock.wire import encode, job_object
@@ -157,9 +157,9 @@ def _enqueue(site: Site, fields: Mapping[str, str]) -> str:
     if at is not None:
         given["run_at"] = at
     if fields.get("sequence"):
-        if not fields["sequence"].isdecimal():
+        given["sequence"] = whole(fields["sequence"])
+        if given["sequence"] is None:
             raise InvalidJob("sequence", "write a whole number")
-        given["sequence"] = int(fields["sequence"])
     return site.client.enqueue(fields.get("lane", ""), Json(text) if text else None, **given).id
 
 
