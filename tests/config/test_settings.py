@@ -1,5 +1,6 @@
 """What a process is told: by the environment, by a file, by default; and what it is told about mistakes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,27 @@ def test_an_endpoint_that_no_message_could_be_brought_to_is_refused(given: str) 
 
     advice = "is no address of an endpoint: write https://HOST:PORT/api/dispatch/process"
     assert settings.problems == [f"PENSTOCK_ROUTER__PROCESSING_ENDPOINT: {advice}"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["redis://127.0.0.1:abc/0", "redis://:pw#secret@host", "redis://[", "127.0.0.1:6379", "http://host", 7],
+)
+def test_what_is_no_redis_is_refused_without_a_word_of_it(file: Path, given: str | int) -> None:
+    [problem] = problems(file, f"[standby]\nredis_url = {json.dumps(given)}\n")
+
+    assert problem.startswith(
+        "penstock.toml:2: standby.redis_url: is no address of a Redis: write redis://HOST"
+    )
+    assert not any(word in problem for word in ("secret", "pw", "abc"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["redis://host", "redis:///1", "rediss://u:p%23w@host:6380/2?protocol=3", "unix:///run/redis.sock"],
+)
+def test_every_way_to_a_redis_is_taken(given: str) -> None:
+    assert load(None, {"PENSTOCK_STANDBY__REDIS_URL": given})["standby.redis_url"] == given
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,12 @@ async def leases(server: Redis, events: list[Event]) -> AsyncIterator[Lease]:
         await one.resign()
 
 
+def test_an_option_of_the_address_that_redis_refuses_is_a_mistake_in_words(events: list[Event]) -> None:
+    url, every = "redis://127.0.0.1?socket_timeout=abc", TTL / 3
+    with pytest.raises(InvalidSetting, match=r"standby.redis_url: an option behind the \? is wrong"):
+        RedisLease(url, key="k", ttl=TTL, every=every, token="a", clock=CLOCK, emit=events.append)  # noqa: S106
+
+
 async def until_leads(lease: RedisLease) -> float:
     """Ask again and again until it leads; return when it began to."""
     until = CLOCK.monotonic() + 10

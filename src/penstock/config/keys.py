@@ -58,7 +58,7 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "lanes_served": Key("texts", ("*",), "The lanes this node dispatches; also `--lanes`."),
         "http.allow_networks": Key("networks", (), "Outbound targets that are otherwise refused."),
         "standby.enabled": Key("bool", default=False, about="Only the leader dispatches."),
-        "standby.redis_url": Key("text", None, "A Redis that holds the lease instead of the database."),
+        "standby.redis_url": Key("redis", None, "A Redis that holds the lease instead of the database."),
         "standby.lock_key": Key("text", "penstock:leader", "The name of the lease in Redis."),
         "standby.ttl": Key("duration", "30s", "How long the lease in Redis lasts unless it is renewed."),
         "standby.refresh": Key("duration", "10s", "How often it is renewed; less than `standby.ttl`."),
@@ -187,9 +187,31 @@ def _is_endpoint(text: str) -> bool:
     return known and bool(url.path.strip("/")) and not (url.username or url.query or url.fragment)
 
 
+def _redis(_: Key, value: object) -> str | None:
+    """What is wrong is not quoted: it may be a part of a password."""
+    if value == "":
+        return None
+    if not isinstance(value, str) or not _is_redis(value):
+        raise ValueError(
+            "is no address of a Redis: write redis://HOST:6379/0, rediss:// or unix://; # / ? @ % in a"
+            " password are written %23 %2F %3F %40 %25"
+        )
+    return value
+
+
+def _is_redis(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        right_port = url.port is None or url.port >= 0
+    except ValueError:
+        return False
+    return right_port and url.scheme in {"redis", "rediss", "unix"} and not url.fragment
+
+
 _CHECKS: Final[Mapping[str, Callable[[Key, object], Plain]]] = {
     "text": _optional_text,
     "endpoint": _endpoint,
+    "redis": _redis,
     "word": _word,
     "bool": _bool,
     "port": _port,
