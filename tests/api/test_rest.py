@@ -289,6 +289,7 @@ def test_dead_letters_are_grouped_by_their_cause(every: Http) -> None:
     mark = answer["causes"][0]["fingerprint"]
     assert len(every.get(f"/api/jobs?filter=fingerprint:{mark}").json()["jobs"]) == 3
     assert every.get("/api/dead?filter=error:route").json()["causes"][0]["jobs"] == 1
+    assert "did you mean orders" in every.get("/api/dead?filter=lane:ordres").json()["hint"]
 
 
 def test_an_operation_is_counted_first_and_begun_when_asked(every: Http) -> None:

@@ -72,3 +72,4 @@ def test_no_dead_letters_is_no_error(ready: Run) -> None:
 
     assert (result.stdout, result.stderr) == ("", "no dead letters\n")
     assert json.loads(ready("dead", "list", "--json").stdout) == {"causes": [], "more": False}
+    assert 'unknown lane "helo"; did you mean hello' in ready("dead", "list", "lane:helo").stderr

@@ -87,6 +87,15 @@ def test_a_look_shows_the_same_from_afar(place: Place, line: str) -> None:
     assert place.json(line, far=True) == place.json(line, far=False)
 
 
+@pytest.mark.parametrize("line", ["jobs list", "history", "dead list", "jobs export"])
+def test_a_lane_that_nobody_made_is_named_from_afar_too(place: Place, line: str) -> None:
+    where = ["--store", place.store], ["--url", place.url]
+    here, far = (CliRunner().invoke(main, [*shlex.split(line), "lane:ordres", *way]) for way in where)
+
+    assert (far.exit_code, far.stdout, far.stderr) == (here.exit_code, here.stdout, here.stderr)
+    assert (here.exit_code, "did you mean orders" in here.stderr) == (0, True)
+
+
 def test_what_is_done_from_afar_is_done(place: Place) -> None:
     [made] = place.json("enqueue orders 1 --group far --at +1h", far=True)
     [held] = place.json(f"jobs hold {made['id']} --reason wait", far=True)

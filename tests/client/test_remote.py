@@ -70,6 +70,28 @@ def test_lists_take_the_same_filters(node: Http, remote: Client) -> None:
         remote.list(filter="lnae:x")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"filter": "lane:nope"},
+        {"lane": "nope"},
+        {"filter": 'tenant:""'},
+        {"filter": 'key:""'},
+        {"group": ' a "b"\\ ', "tenant": "t, u", "key": "k\r\n", "filter": "lane:orders"},
+        {"lane": "orders", "filter": "lane:orders,nope"},
+    ],
+)
+def test_names_that_nothing_has_find_the_same_from_afar(
+    node: Http, remote: Client, asked: dict[str, str]
+) -> None:
+    odd = {"group": ' a "b"\\ ', "tenant": "t, u", "key": "k\r\n"}
+    remote.enqueue("orders", 1, mode="block_on_error", **odd)
+    here, there = ([job.id for job in one.list(**asked).jobs] for one in (node.node.client, remote))
+    assert there == here
+    line = asked.get("filter", "")
+    assert remote.preview("hold", line) == node.node.client.preview("hold", line)
+
+
 def test_payloads_of_a_list_are_exact(node: Http, remote: Client) -> None:
     texts = ['{"n":  1.10, "jobs":[1E2]}', '"\\u00e9 é"', "[ ]", "0.1000000000000000055"]
     for text in texts:

@@ -17,6 +17,8 @@ from penstock.domain.access import Scope
 from penstock.domain.causes import causes
 from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Job
+from penstock.domain.queries import job_query
+from penstock.empty import why_empty
 from penstock.wire import audit_entry_object, encode, group_object, node_object, target_object
 
 READ: Final = needs(Scope.READ)
@@ -116,4 +118,7 @@ def _dead(client: Client, items: Items) -> str:
         asked = f"{asked} lane:{client.lane(found['lane']).name}"
     letters = DeadLetters(client, asked)
     shown = [cause.as_object() for cause in causes(letters)]
-    return encode({"causes": shown, "more": letters.more} | ({"hint": TOO_BROAD} if letters.more else {}))
+    hint = TOO_BROAD if letters.more else None
+    if not shown and hint is None:
+        hint = why_empty(client.store, job_query({"filter": asked}, now=client.store.now))
+    return encode({"causes": shown, "more": letters.more} | ({} if hint is None else {"hint": hint}))

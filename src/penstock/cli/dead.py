@@ -63,7 +63,7 @@ def list_(client: Client, *, line: str, lane: str | None, as_json: bool) -> None
         )
         for cause in found
     ]
-    print_table(HEAD, rows, empty="no dead letters")
+    print_table(HEAD, rows, empty=(None if rows else pages.why_empty()) or "no dead letters")
     if pages.next is not None:
         note(f"older ones than the last {MOST:,} are not counted: narrow it, for example finished<1d")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from penstock.domain.edits import Changed, Version
-from penstock.domain.filter_line import TIMES, read_filter
+from penstock.domain.filter_line import TIMES, quoted, read_filter
 from penstock.domain.filters import JobQuery, Page
 from penstock.domain.gates import Explanation
 from penstock.domain.groups import GroupRow
@@ -169,9 +169,8 @@ class RemoteStore(SettingsPart):
         """Return one page of a list."""
         states = ",".join(sorted(state.label for state in query.states))
         found = self.api.get(
-            "/api/jobs", filter=_line(query, self._clock) or None, lane=query.lane, group=query.group,
-            tenant=query.tenant, key=query.key, order=query.order.value, limit=query.limit, after=query.after,
-            payloads=query.payloads, state=states or None,
+            "/api/jobs", filter=_line(query, self._clock) or None, order=query.order.value,
+            limit=query.limit, after=query.after, payloads=query.payloads, state=states or None,
         )  # fmt: skip
         return Page([job_of(one) for one in found["jobs"]], found["next"])
 
@@ -297,9 +296,16 @@ def _enqueued(result: dict[str, Any]) -> Enqueued | PenstockError:
 
 
 def _line(query: JobQuery, now: Callable[[], datetime]) -> str:
-    """Return the filter line of a query: the one it was read from, and spans and ids that stood beside it."""
+    """Return the filter line of a query: the one it was read from, and whatever stood beside it.
+
+    A name in the line may be anything, as it may be next to the database; the API's parameters may not.
+    """
     known = read_filter(query.line, now=now)
     terms = [query.line] if query.line else []
+    for name in ("lane", "group", "tenant", "key"):
+        value = getattr(query, name)
+        if value is not None and name not in known:
+            terms.append(f"{name}:{quoted(value)}")
     for name in TIMES:
         span = getattr(query, name)
         if name not in known:
