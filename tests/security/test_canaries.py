@@ -96,7 +96,7 @@ def run(folder: Path, key: str, jobs: list[str]) -> dict[str, str]:
             assert node.stdout is not None
             address = node.stdout.readline().decode().split()[-1]
             paths = json.loads(ask(address, "/api/openapi.json", key))["paths"]
-            pages = [*(path for _, path, *_ in NAV), "/lanes/queued", "/nowhere", "/jobs/new", "/lanes/new"]
+            pages = [*(path for _, path, *_ in NAV), "/lanes/queued", "/nowhere", "/jobs/new", "/new-lane"]
             for path in [*paths, *pages, *(f"/jobs/{job}" for job in jobs)]:
                 for value in jobs if "job_id" in path else ["queued"]:
                     url = "/".join(value if part.startswith("{") else part for part in path.split("/"))

@@ -32,7 +32,7 @@ def test_what_was_written_for_a_new_job_is_kept_when_it_is_refused(browser: Brow
 
 def test_what_was_written_for_a_new_lane_is_kept_when_it_is_refused(browser: Browser, seeded: Seeded) -> None:
     with tab(browser, seeded.url, complaints=[]) as page:
-        opened(page, seeded, "/lanes/new")
+        opened(page, seeded, "/new-lane")
         page.locator("[name=name]").fill("shop")
         page.locator("[name=target]").fill("https://shop.example/hook")
         page.locator("[name=mode]").select_option("block_on_error")
@@ -47,6 +47,18 @@ def test_what_was_written_for_a_new_lane_is_kept_when_it_is_refused(browser: Bro
     assert (lane["target"], lane["mode"], lane["rate"]) == (
         "https://shop.example/hook", "block_on_error", "5/s",
     )  # fmt: skip
+
+
+def test_a_lane_that_is_called_new_has_its_page(seeded: Seeded) -> None:
+    form = seeded.http.get("/lanes/new", follow_redirects=True)  # a bookmark of the form
+    assert (form.url.path, "<h1>New lane</h1>" in form.text) == ("/new-lane", True)
+    fields = {"name": "new", "sink": "console"}
+    made = seeded.http.request("POST", form.url.path, data=fields, follow_redirects=True)
+    assert made.url.path == "/lanes/new"
+    assert 'action="/lanes/new/set"' in made.text
+    told = seeded.http.request("POST", "/lanes/new/disable", follow_redirects=True).text
+    assert "Lane &#34;new&#34; is disabled" in told
+    seeded.client.store.delete_lane("new", actor="test")
 
 
 def test_an_edit_leaves_a_payload_that_nobody_touched_byte_for_byte(browser: Browser, seeded: Seeded) -> None:

@@ -22,7 +22,7 @@ SCREENS = {
     "/": ("Overview", "Dead letters"),
     "/lanes": ("Lanes", "https://shop.example/hook"),
     "/lanes/orders": ("orders", "max_in_flight"),
-    "/lanes/new": ("New lane", "Target URL"),
+    "/new-lane": ("New lane", "Target URL"),
     "/jobs": ("Jobs", "pending"),
     "/jobs?q=state:dead": ("Jobs", "sku is recalled"),
     "/jobs/new": ("New job", "Payload"),

@@ -28,6 +28,8 @@ from penstock.ui.words import span
 TRAIL: Final = 100
 ERRORS: Final = 100
 DEAD: Final = frozenset({JobState.DEAD})
+NEW: Final = "/new-lane"  # beside /lanes/NAME: any word below it may be the name of a lane
+OLD_NEW: Final = "new"  # where the form was once: kept for bookmarks, unless a lane is called that
 READ, OPERATE, ADMIN = needs(Scope.READ), needs(Scope.OPERATE), needs(Scope.ADMIN)
 
 
@@ -38,11 +40,11 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     async def lanes(request: AnyRequest) -> Response[bytes]:
         return await site.page(request, "lanes.html", lambda: _lanes_view(site))
 
-    @get("/lanes/new", opt=ADMIN)
+    @get(NEW, opt=ADMIN)
     async def new_lane(request: AnyRequest) -> Response[bytes]:
         return await site.page(request, "lane_new.html", _new_view)
 
-    @post("/lanes/new", opt=ADMIN)
+    @post([NEW, f"/lanes/{OLD_NEW}"], opt=ADMIN)
     async def make_lane(request: AnyRequest) -> Response[bytes] | Redirect:
         fields, actor = await form(request), who(request)
         name = fields.get("name", "")
@@ -55,9 +57,11 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             refused = kept(fields, error)
             return await site.page(request, "lane_new.html", lambda: _new_view() | refused, status=REFUSED)
 
-    @get("/lanes/{name:str}", opt=READ)
+    @get(["/lanes/{name:str}", f"/lanes/{OLD_NEW}"], opt=READ)
     async def one_lane(request: AnyRequest) -> Response[bytes]:
-        name = request.path_params["name"]
+        name = request.path_params.get("name", OLD_NEW)
+        if name == OLD_NEW and name not in await site.desk.ask(site.look.lanes):
+            return Redirect(NEW, status_code=303)
         return await site.page(request, "lane.html", lambda: _lane_view(site.seen_by(request), name))
 
     @get("/lanes/{name:str}/effect", opt=READ)

@@ -5,7 +5,7 @@ import { names } from "./names.js";
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 const ACTIONS = [
   { text: "New job", hint: "action", href: "/jobs/new", scope: "enqueue" },
-  { text: "New lane", hint: "action", href: "/lanes/new", scope: "admin" },
+  { text: "New lane", hint: "action", href: "/new-lane", scope: "admin" },
 ];
 let went = 0;
 let walked = "";
