@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from penstock.domain.leases import trusted, trusted_until
-from penstock.domain.masking import MISSPELLED, password_in
 from penstock.errors import InvalidSetting, StoreError
 from penstock.ports.clock import Clock
 from penstock.ports.events import Emit, StoreBack, StoreFailed
@@ -57,9 +56,8 @@ class RedisLease:
             raise StoreError("standby.redis_url needs redis: pip install 'penstock[redis]'") from error
         try:
             self._redis: Any = redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
-        except ValueError as error:
-            problem = MISSPELLED if password_in(url) else error  # which would quote what it takes for a port
-            raise InvalidSetting("standby.redis_url", f"{problem}: write redis://host:6379/0") from None
+        except ValueError:  # what it quotes may be a part of a password
+            raise InvalidSetting("standby.redis_url", "an option behind the ? is wrong") from None
         self._error: type[Exception] = redis.RedisError
         self._key, self._ttl, self._token = key, ttl, token
         self._clock, self._emit = clock, emit
