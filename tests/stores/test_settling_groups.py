@@ -5,12 +5,12 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from psycopg import errors as pg
 
 from penstock.domain.job import Claim, NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Succeeded
 from penstock.domain.states import JobState
+from penstock.errors import StoreUnavailable
 from penstock.ports.store import Ask
 from penstock.stores.postgres.store import PostgresStore
 from penstock.stores.sql.store import SqlStore
@@ -43,7 +43,7 @@ def test_a_settle_that_fails_leaves_everything_as_it_was(store: SqlStore, postgr
 
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT FROM penstock.groups FOR UPDATE")
-        with pytest.raises(pg.LockNotAvailable):
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
             store.settle(claim)
         assert store.counts()[LANE, JobState.CLAIMED] == COUNT
 
