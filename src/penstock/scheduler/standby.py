@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from penstock.domain.leases import trusted, trusted_until
+from penstock.domain.masking import MISSPELLED, password_in
 from penstock.errors import InvalidSetting, StoreError
 from penstock.ports.clock import Clock
 from penstock.ports.events import Emit, StoreBack, StoreFailed
@@ -57,7 +58,8 @@ class RedisLease:
         try:
             self._redis: Any = redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
         except ValueError:  # what it quotes may be a part of a password
-            raise InvalidSetting("standby.redis_url", "an option behind the ? is wrong") from None
+            problem = MISSPELLED if password_in(url) else "an option behind the ? is wrong"
+            raise InvalidSetting("standby.redis_url", problem) from None
         self._error: type[Exception] = redis.RedisError
         self._key, self._ttl, self._token = key, ttl, token
         self._clock, self._emit = clock, emit
