@@ -218,7 +218,7 @@ ROWS: Final = (
     Bug(
         "a key is not checked among finished jobs",
         "keys",
-        [Edit(_ENQUEUE, "return end is None or now < end + ttl", "return end is None")],
+        [Edit(_ENQUEUE, "return end is None or now < shifted(end, ttl)", "return end is None")],
     ),
     Bug(
         "two callers with one key both get a job",

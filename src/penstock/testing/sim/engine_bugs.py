@@ -17,6 +17,7 @@ _NODE: Final = "penstock.scheduler.node"
 _WEEDING: Final = "penstock.scheduler.weeding"
 _PLANS: Final = "penstock.scheduler.plans"
 _BREAKERS: Final = "penstock.scheduler.breakers"
+_BOARD: Final = "penstock.scheduler.board"
 _HOLDING: Final = "penstock.scheduler.holding"
 _SCOUTING: Final = "penstock.scheduler.scouting"
 
@@ -106,7 +107,7 @@ SENDING: Final = (
         "`misfire` is not looked at",
         "deadlines",
         OFTEN,
-        Edit(_PLANS, "now > job.due_at + self.skip_after", "now is None"),
+        Edit(_PLANS, "now > shifted(job.due_at, self.skip_after)", "now is None"),
     ),
 )
 
@@ -115,7 +116,7 @@ ORDER: Final = (
         "the next of a run goes past a failure",
         "runs",
         RARE,
-        Edit(_FLIGHT, "went=isinstance(outcomes[claimed.job.arrival], Dispatched | Succeeded)", "went=True"),
+        Edit(_FLIGHT, "went=False)", "went=True)", "_finish"),
     ),
     _bug(
         "what stands behind a returned job is forgotten",
@@ -254,6 +255,20 @@ MADE: Final = (
         RARE,
         Edit(_LIMITS, "if share.handed or share.void:", "if share.void:"),
         Edit(_LIMITS, "self._wanted.set()  # in the books it counts twice until they hear of it", "pass"),
+    ),
+    _bug(
+        "a slot is cut that may be taken while the question is on its way",
+        "pools",
+        RARE,
+        Edit(_LIMITS, "kept = min(slots, share.slots) if now < share.until else 0", "kept = 0"),
+    ),
+    _bug(
+        "settings that were seen before a sleep are taken for new",
+        "live_config",
+        RARE,
+        Edit(
+            _BOARD, "self._looked_at, self._failed = started, False", "self._looked_at = ground.monotonic()"
+        ),
     ),
     _bug(
         "a call that was not begun is cancelled and forgotten",
