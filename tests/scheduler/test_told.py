@@ -1,12 +1,18 @@
 """What is on record, and in the log, of stops that are over and of nodes that died."""
 
 from datetime import datetime, timedelta
+from random import Random
 
 from penstock.domain.lanes import lane
-from penstock.ports.events import LaneChanged
+from penstock.ports.clock import SystemClock
+from penstock.ports.events import Event, LaneChanged
+from penstock.ports.executor import ThreadExecutor
 from penstock.ports.store import Ask
+from penstock.scheduler.board import Board
+from penstock.scheduler.ground import Ground
 from penstock.testing.store_suite.factories import pause_and_wait
 from penstock.wire import job_object
+from tests.api.conftest import memory_store
 from tests.scheduler.engine import Engine
 
 EAGER = {"recover_every": timedelta(milliseconds=100), "leader_every": timedelta(milliseconds=100)}
@@ -40,3 +46,17 @@ async def test_a_lapse_is_on_record_as_that_of_the_node_that_had_the_job(engine:
     job = engine.client.get(id_)
     assert job.context is not None
     assert job_object(job)["run_at"] == job.context.run_at
+
+
+async def test_whoever_sends_nothing_does_not_say_that_settings_are_in_force() -> None:
+    """A router knows of lanes too; the node that sends may look half a second later."""
+    store, told = memory_store(), list[Event]()
+    store.put_lane(lane("orders"), actor="test")
+    ground = Ground(store, ThreadExecutor(1), SystemClock(), Random(1), told.append)  # noqa: S311
+    boards = [Board(ground, node=7), Board(ground, node=8, changed=lambda _: None)]
+    for rate in (None, "5/s"):
+        store.put_lane(lane("orders", rate=rate), actor="test")
+        for board in boards:
+            await board.refresh()
+
+    assert told == [LaneChanged(lane="orders", version=store.lanes()["orders"].version, stopped=False)]

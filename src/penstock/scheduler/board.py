@@ -36,7 +36,7 @@ class Board:
 
     ground: Ground
     served: tuple[str, ...] = ("*",)
-    changed: Callable[[str], None] = lambda _: None
+    changed: Callable[[str], None] | None = None
     lanes: dict[str, Lane] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     loose: frozenset[str] = frozenset()
@@ -97,12 +97,16 @@ class Board:
             self.ground.emit(Halted(node=node, by=by, reason=reason, until=until))
 
     def _tell_changes(self, before: dict[str, Lane], *, everything: bool) -> None:
-        """Have lanes looked at whose settings or pause changed: what they hold may have to go back."""
+        """Have lanes looked at whose settings or pause changed: what they hold may have to go back.
+
+        Whoever sends nothing of a lane has no say in when its settings are in force.
+        """
+        if self.changed is None:
+            return
         for name, lane in self.lanes.items():
             if name in before and _edition(before[name]) != _edition(lane):
-                if self.node:
-                    stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
-                    self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
+                stopped = lane.stopped(self.ground.clock.now()) or not lane["enabled"]
+                self.ground.emit(LaneChanged(lane=name, version=lane.version, stopped=stopped))
                 self.changed(name)
             elif everything:
                 self.changed(name)
