@@ -1,5 +1,7 @@
 """A page whose reader is logged out, or whose subject is gone, says so: nothing old is shown as live."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from penstock.domain.access import hashed
 from penstock.domain.lanes import lane
 from penstock.ports.store import Ask
 from penstock.stores.connect import connect
-from tests.api.node import served
+from tests.api.node import Http, served
 from tests.security.conftest import PASSWORD, make_user
 from tests.ui.browsing import tab
 from tests.ui.conftest import Seeded
@@ -24,22 +26,28 @@ def log_in(page: Page) -> None:
     expect(page.locator("#live")).to_have_attribute("data-state", "live")
 
 
-@pytest.mark.parametrize("path", ["/nodes", "/jobs?q=lane:orders%20state:pending"])
-def test_whoever_is_logged_out_is_led_to_the_login_and_back(
-    browser: Browser, tmp_path: Path, path: str
-) -> None:
-    store = connect(f"sqlite:///{tmp_path}/penstock.db")
+@contextmanager
+def behind_a_login(folder: Path) -> Iterator[tuple[Client, Http]]:
+    store = connect(f"sqlite:///{folder}/penstock.db")
     store.migrate()
     make_user(store)
     store.put_lane(lane("orders"), actor="test")
     with Client(store) as client, served(client, login=True) as http:
+        yield client, http
+
+
+@pytest.mark.parametrize("path", ["/nodes", "/jobs?q=lane:orders%20state:pending"])
+def test_whoever_is_logged_out_is_led_to_the_login_and_back(
+    browser: Browser, tmp_path: Path, path: str
+) -> None:
+    with behind_a_login(tmp_path) as (client, http):
         client.enqueue("orders", {"n": 1})
         with tab(browser, http.node.url, complaints=[]) as page:  # the browser complains of every 401
             page.goto(path)
             log_in(page)
             assert page.url == http.node.url + path
             [cookie] = [each for each in page.context.cookies() if each["name"] == "penstock_session"]
-            store.close_session(hashed(cookie["value"]))  # in another tab, or by an admin
+            client.store.close_session(hashed(cookie["value"]))  # in another tab, or by an admin
 
             expect(page.locator("[name=password]")).to_be_visible()
             log_in(page)
@@ -49,11 +57,7 @@ def test_whoever_is_logged_out_is_led_to_the_login_and_back(
 def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
     browser: Browser, tmp_path: Path
 ) -> None:
-    store = connect(f"sqlite:///{tmp_path}/penstock.db")
-    store.migrate()
-    make_user(store)
-    store.put_lane(lane("orders"), actor="test")
-    with Client(store) as client, served(client, login=True) as http:
+    with behind_a_login(tmp_path) as (client, http):
         with tab(browser, http.node.url, complaints=[]) as page:
             page.goto("/jobs/new?lane=orders")
             log_in(page)
