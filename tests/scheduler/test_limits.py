@@ -12,6 +12,7 @@ from penstock.ports.events import Claimed, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
+TTL = timedelta(seconds=1)
 SLACK_S = 0.1  # what a busy test machine may shift a call by
 
 
@@ -91,8 +92,20 @@ async def test_a_node_that_stops_brings_back_the_token_it_holds(engine: Engine) 
         await engine.until(lambda: len(engine.sent) == 1)
     limit = Limit("pool", "web", rate=parse_rate("2/s"), burst=1)
 
-    [grant] = engine.store.permit(99, [Need(limit, tokens=1)], ttl=timedelta(seconds=1))
+    [grant] = engine.store.permit(99, [Need(limit, tokens=1)], ttl=TTL)
     assert grant.tokens or grant.ready_in  # None: somebody holds it
+
+
+async def test_a_node_that_stops_brings_back_the_slots_it_holds(engine: Engine) -> None:
+    """Also those of a lane without settings of its own: whoever comes next would send nothing for seconds."""
+    engine.lane()
+    engine.enqueue({})
+    async with engine.node():
+        await engine.until(lambda: len(engine.sent) == 1)
+    most = engine.store.lanes()["orders"]["max_in_flight"]
+
+    [grant] = engine.store.permit(99, [Need(Limit("lane", "orders", max_in_flight=most), slots=most)], ttl=TTL)
+    assert grant.slots == most
 
 
 async def test_of_a_pool_no_more_is_claimed_than_can_go_soon(engine: Engine) -> None:

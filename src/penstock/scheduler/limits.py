@@ -255,7 +255,7 @@ class Limits:
         needs = [
             Need(one.limit, 0, one.spent, one.busy, one.busy, self._serial)
             for one in self._shares.values()
-            if not one.void and (one.tokens or one.spent)
+            if not one.void and (one.tokens or one.spent or one.slots)
         ]
         if needs:
             with suppress(StoreUnavailable, TimeoutError):
