@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from penstock.domain.job import Live
@@ -32,6 +33,7 @@ from penstock.stores.sqlite.wakeups import SqliteWakeups
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
 BUSY_TIMEOUT_S: Final = 10.0
+ASK_AGAIN_MS: Final = 8  # it looks after 1, 3 and 8
 MIN_VERSION: Final = (3, 35, 0)
 BROKEN_TEXT: Final = "Could not decode to UTF-8"
 _ANY: Final = re.compile(r"=\s*ANY\((:\w+)\)")
@@ -181,6 +183,7 @@ class SqliteDatabase:
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._closed = False
         self._writer = self._connect()
+        self._writer.execute(f"PRAGMA busy_timeout={ASK_AGAIN_MS}")  # see _begin
         self._file = _identity(self._path)
 
     def write(self, work: Callable[[SqliteTx], T]) -> T:
@@ -214,7 +217,7 @@ class SqliteDatabase:
 
     def _transaction(self, work: Callable[[SqliteTx], T]) -> T:
         self._require_file("write")
-        self._writer.execute("BEGIN IMMEDIATE")
+        self._begin()
         try:
             result = work(SqliteTx(self._writer, self._clock))
             self._require_file("write")
@@ -224,6 +227,22 @@ class SqliteDatabase:
                 self._writer.execute("ROLLBACK")
             raise
         return result
+
+    def _begin(self) -> None:
+        """Become the one who writes, as soon as nobody else does.
+
+        SQLite looks less and less often whether the file is free, at last ten times a second. Whoever met one
+        slow commit would wait much longer than that took: so it is told to give up soon, and asked again.
+        """
+        until = monotonic() + self._timeout
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or monotonic() >= until:
+                    raise
+            else:
+                return
 
     def read(self, work: Callable[[SqliteTx], T]) -> T:
         """Run the closure on one snapshot, beside the writer."""
