@@ -140,6 +140,7 @@ def test_slots_are_never_more_than_there_are(
     assert grant.slots >= busy
     assert grant.slots <= max(busy, want)
     assert grant.slots == busy or grant.slots + open_ + sum(others) <= limit
+    assert grant.surplus == max(0, grant.slots - max(0, limit - open_ - sum(others)))
     held = account.leases.get(1)
     assert (held.slots if held else 0) == grant.slots
     wanted_more = want > grant.slots >= busy

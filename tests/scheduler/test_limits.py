@@ -8,7 +8,7 @@ from datetime import timedelta
 from penstock.domain.envelopes import Envelope
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
-from penstock.ports.events import Claimed, ReturnedJobs
+from penstock.ports.events import Claimed, LaneChanged, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
@@ -44,6 +44,24 @@ async def test_no_more_are_in_flight_than_the_lane_allows_on_two_nodes(engine: E
         await engine.ended(*ids)
 
     assert 2 <= busy.most["orders"] <= 4
+
+
+async def test_a_limit_that_is_lowered_holds_once_what_is_in_the_air_has_landed(engine: Engine) -> None:
+    """Each node has slots in use at that moment; of those that are too many none is used again."""
+    busy = Busy()
+    engine.lane(max_in_flight=6)
+    engine.answers["orders"] = busy
+    ids = engine.enqueue(*({} for _ in range(120)))
+    async with engine.node(), engine.node():
+        await engine.until(lambda: busy.most["orders"] == 6)
+        engine.lane(max_in_flight=2)
+        await engine.until(lambda: len(engine.seen(LaneChanged)) == 2)
+        landed = len(engine.sent) + 12
+        await engine.until(lambda: len(engine.sent) >= landed)
+        busy.most.clear()
+        await engine.ended(*ids)
+
+    assert busy.most["orders"] <= 2
 
 
 async def test_no_more_groups_are_in_flight_than_the_lane_allows(engine: Engine) -> None:
@@ -103,8 +121,9 @@ async def test_a_node_that_stops_brings_back_the_slots_it_holds(engine: Engine) 
     async with engine.node():
         await engine.until(lambda: len(engine.sent) == 1)
     most = engine.store.lanes()["orders"]["max_in_flight"]
+    limit = Limit("lane", "orders", max_in_flight=most)
 
-    [grant] = engine.store.permit(99, [Need(Limit("lane", "orders", max_in_flight=most), slots=most)], ttl=TTL)
+    [grant] = engine.store.permit(99, [Need(limit, slots=most)], ttl=TTL)
     assert grant.slots == most
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.domain.rates import Rate
-from penstock.ports.flow import Limit
+from penstock.ports.flow import Grant, Limit, Need
 from penstock.scheduler.share import LATE_S, TURN_S, Share
 
 TEN = Rate(10, timedelta(seconds=1))
@@ -81,3 +81,28 @@ def test_a_lease_that_is_renewed_goes_on_with_its_turn() -> None:
     share.come_or_gone(101.02, here=True)
 
     assert (share.turn_ends, share.grows(101.02)) == (100.0 + TURN_S / 2, True)
+
+
+def test_slots_that_are_too_many_go_as_their_jobs_end() -> None:
+    """At once where no job has them; the books are told of each."""
+    limit = Limit("lane", "orders", max_in_flight=2)
+    share = Share(limit, slots=5, busy=3)
+    share.granted(Need(limit, slots=5, busy=5), Grant(0, 5, surplus=4), started=100.0, now=100.0)
+    assert (share.slots, share.surplus, share.gone) == (3, 2, 2)
+    share.gone = 0  # told
+
+    assert share.let_go(1, out=False)
+    assert (share.slots, share.busy, share.surplus, share.gone) == (2, 2, 1, 1)
+    assert share.let_go(1, out=True)
+    assert (share.slots, share.busy, share.surplus, share.gone) == (1, 1, 0, 2)
+    assert not share.let_go(1, out=False)
+    assert (share.slots, share.free_slots) == (1, 1)
+
+
+def test_what_went_while_the_question_was_on_its_way_is_not_granted_again() -> None:
+    limit = Limit("lane", "orders", max_in_flight=2)
+    share = Share(limit, slots=2, busy=2)
+    share.let_go(1, out=True)
+    share.granted(Need(limit, slots=2, busy=2), Grant(0, 2, surplus=1), started=100.0, now=100.0)
+
+    assert (share.slots, share.busy, share.surplus, share.gone) == (1, 1, 0, 1)

@@ -75,15 +75,18 @@ class Need(NamedTuple):
 class Grant(NamedTuple):
     """What the node holds from now on, until its `ttl` has passed.
 
-    `slots` is never less than `busy`. `ready_in` is the time until the next token where there were fewer than
-    it asked for, None when that depends on others. `open` is how many jobs of the limit are out with
-    executors, which take slots too; it is counted up to `max_in_flight`.
+    `slots` is never less than `busy`, even where that is more than the limit allows: it was lowered, or a
+    lease ended during a call and another node has the slot. `surplus` of them are not to be used again.
+    `ready_in` is the time until the next token where there were fewer than it asked for, None when that
+    depends on others. `open` is how many jobs of the limit are out with executors, which take slots too; it
+    is counted up to `max_in_flight`.
     """
 
     tokens: int
     slots: int
     ready_in: timedelta | None = None
     open: int = 0
+    surplus: int = 0
 
 
 class Lease(NamedTuple):
@@ -122,10 +125,12 @@ def permit(
         bucket, tokens = _hold(account.bucket, need, limit.rate, mine=mine.tokens, others=others, now=now)
         if tokens < need.tokens:
             wait = ready_in(bucket, limit.rate, burst=limit.burst, now=now, held=others + tokens)
-    slots = max(need.busy, need.slots)
+    slots, surplus = max(need.busy, need.slots), 0
     if limit.max_in_flight is not None:
         taken = sum(lease.slots for lease in live.values()) + account.open
-        slots = max(need.busy, min(need.slots, limit.max_in_flight - taken))
+        room = max(0, limit.max_in_flight - taken)
+        slots = max(need.busy, min(need.slots, room))
+        surplus = max(0, slots - room)
     booked = Lease(
         tokens if limit.rate is not None else 0,
         slots if limit.max_in_flight is not None else 0,
@@ -133,7 +138,8 @@ def permit(
         need.serial,
     )
     leases = {**live, node: booked} if booked.tokens or booked.slots else live
-    return Account(bucket, leases, account.open, idle_at), Grant(tokens, slots, wait, account.open)
+    grant = Grant(tokens, slots, wait, account.open, surplus)
+    return Account(bucket, leases, account.open, idle_at), grant
 
 
 def _hold(

@@ -21,10 +21,9 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from penstock.domain.leases import trusted_until
 from penstock.domain.rates import Rate, allowance, slice_size
 from penstock.errors import StoreUnavailable
-from penstock.ports.flow import Grant, Limit, Need
+from penstock.ports.flow import Limit, Need
 from penstock.scheduler.bounded import Bounded, J
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
@@ -155,11 +154,7 @@ class Limits:
             share = self._shares.get(_name(limit))
             if share is None:
                 continue
-            share.busy = max(0, share.busy - number)
-            if slots and limit.max_in_flight is not None:
-                share.slots = max(share.busy, share.slots - number)
-                share.handed += number
-                share.asked = 0  # whoever wants one now must not wait for the next round
+            if share.let_go(number, out=slots):
                 self._wanted.set()  # in the books it counts twice until they hear of it
             if tokens and limit.rate is not None and not share.here:  # there it grows again as it is
                 back = min(number, share.spent)
@@ -255,7 +250,7 @@ class Limits:
         needs = [
             Need(one.limit, 0, one.spent, one.busy, one.busy, self._serial)
             for one in self._shares.values()
-            if not one.void and (one.tokens or one.spent or one.slots)
+            if not one.void and (one.tokens or one.spent or one.slots or one.gone)
         ]
         if needs:
             with suppress(StoreUnavailable, TimeoutError):
@@ -267,7 +262,7 @@ class Limits:
         self._serial += 1
         needs = [self._need(share) for share in shares]
         for share, need in zip(shares, needs, strict=True):
-            share.handed = 0
+            share.gone = 0
             # Never less than before within a round: what is wanted goes up and down while waiters look again.
             share.asked = max(share.asked, share.wanted())
             # What is given back is not to be used while the answer is on its way.
@@ -282,21 +277,8 @@ class Limits:
             await asyncio.sleep(0.1)
             return
         for share, need, grant in zip(shares, needs, grants, strict=True):
-            self._granted(share, need, grant, started)
+            share.granted(need, grant, started=started, now=self._ground.monotonic())
         self._tell()
-
-    def _granted(self, share: Share, need: Need, grant: Grant, started: float) -> None:
-        now = self._ground.monotonic()
-        share.void = False
-        share.spent = max(0, share.spent - need.spent)
-        share.tokens = max(0, grant.tokens - share.spent)
-        share.slots = max(share.busy, grant.slots - share.handed)  # what went out while we asked
-        share.until = trusted_until(started, TTL)
-        share.come_or_gone(now, here=share.whole > 0 and grant.tokens > 0)
-        share.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
-        if share.free(now) >= share.asked:  # there was no shortage: whoever wants more is worth a question
-            share.asked = 0
-        share.share_out(now)
 
     def _need(self, share: Share) -> Need:
         limit, wanted, now = share.limit, share.wanted(), self._ground.monotonic()
@@ -332,7 +314,7 @@ class Limits:
 
     def _unmet(self, share: Share, now: float) -> bool:
         """Say whether there is something to be had, or to be told, that jobs wait for."""
-        if share.handed or share.void:  # others wait for what the books say we hold
+        if share.gone or share.void:  # others wait for what the books say we hold
             return True
         if share.has_all(now):
             if not share.wants:  # others may have a use for the token

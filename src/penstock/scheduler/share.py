@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from penstock.domain.leases import trusted_until
 from penstock.domain.shares import divide
-from penstock.ports.flow import Limit
+from penstock.ports.flow import Grant, Limit, Need
 
 TTL: Final = timedelta(seconds=5)
 IDLE_S: Final = 1.0
@@ -51,7 +52,8 @@ class Share:
     spent: int = 0
     slots: int = 0
     busy: int = 0
-    handed: int = 0
+    surplus: int = 0
+    gone: int = 0
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
     line: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -146,6 +148,41 @@ class Share:
     def stale(self, now: float) -> bool:
         """Say whether a lease that is in use should be renewed."""
         return self.busy > 0 and now > self.until - TTL.total_seconds() / 2
+
+    def granted(self, need: Need, grant: Grant, *, started: float, now: float) -> None:
+        """Take in what the store answers to what was asked at `started`.
+
+        Meanwhile tokens may have been spent and slots may have gone. Of those that are more than the limit
+        allows only what is in use is kept, for as long as it is.
+        """
+        self.void = False
+        self.spent = max(0, self.spent - need.spent)
+        self.tokens = max(0, grant.tokens - self.spent)
+        held, surplus = grant.slots - self.gone, max(0, grant.surplus - self.gone)
+        self.slots = max(self.busy, held - surplus)
+        self.surplus = max(0, surplus - max(0, held - self.slots))
+        self.gone += max(0, held - self.slots)
+        self.until = trusted_until(started, TTL)
+        self.come_or_gone(now, here=self.whole > 0 and grant.tokens > 0)
+        self.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
+        if self.free(now) >= self.asked:  # there was no shortage: whoever wants more is worth a question
+            self.asked = 0
+        self.share_out(now)
+
+    def let_go(self, jobs: int, *, out: bool) -> bool:
+        """Note that jobs are no longer being sent; say whether slots are gone of which the books must hear.
+
+        Jobs that are `out` take their slots with them, and one that is too many is not used again.
+        """
+        self.busy = max(0, self.busy - jobs)
+        gone = jobs if out else min(jobs, self.surplus)
+        if not gone or self.limit.max_in_flight is None:
+            return False
+        self.surplus = max(0, self.surplus - jobs)
+        self.slots = max(self.busy, self.slots - gone)
+        self.gone += gone
+        self.asked = 0  # whoever wants one now must not wait for the next round
+        return True
 
     def idle(self, now: float) -> bool:
         """Say whether nobody has used or wanted it for a while."""

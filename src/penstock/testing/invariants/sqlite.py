@@ -7,7 +7,7 @@ into a temporary table; a transaction that is rolled back takes its images with 
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from penstock.domain.job import Attempt, Audit, Live
 from penstock.domain.states import JobState
 from penstock.stores.sql.rows import ATTEMPT_COLUMNS, AUDIT_COLUMNS, LIVE_COLUMNS
 from penstock.stores.sqlite.database import live
-from penstock.stores.sqlite.times import at_us, from_us
+from penstock.stores.sqlite.times import at_us, from_us, to_us
 from penstock.testing.invariants.facts import NotInOnePlace
 from penstock.testing.invariants.model import Fact, GroupKey
 from penstock.testing.invariants.moves import Spot
@@ -129,6 +129,26 @@ class Tables:
             wrong = "is in several places" if places else "is nowhere"
             raise NotInOnePlace(f"job {arrival} {wrong}", fact=self.facts.get(arrival), **places)
         return next(iter(places.values()), None)
+
+    def leases(self, node: int, now: datetime) -> list[tuple[str, int, int]]:
+        """Return what a node holds of limits: the name of each, tokens and slots."""
+        return self.connection.execute(
+            """SELECT name, tokens, slots FROM penstock_limit_leases
+                WHERE node = ? AND until > ? AND (tokens > 0 OR slots > 0)""",
+            (node, to_us(now)),
+        ).fetchall()
+
+    def slots_taken(self, nodes: Collection[int], now: datetime) -> list[tuple[str, int]]:
+        """Return how many slots of each limit that these nodes hold some of are theirs, or of jobs out."""
+        return self.connection.execute(
+            """SELECT b.name, b.slots + (SELECT count(*) FROM penstock_jobs j
+                        JOIN penstock_lanes l ON l.id = j.lane
+                       WHERE j.state IN (3, 4) AND b.name IN ('lane/' || l.name, 'pool/' || j.slot))
+                 FROM (SELECT name, sum(slots) AS slots FROM penstock_limit_leases
+                        WHERE until > ? AND node IN (SELECT value FROM json_each(?))
+                        GROUP BY name HAVING sum(slots) > 0) b""",
+            (to_us(now), json.dumps(list(nodes))),
+        ).fetchall()
 
     def places(self, arrival: int) -> dict[str, Spot]:
         """Return all the places where a job is, by name."""

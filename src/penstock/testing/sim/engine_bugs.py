@@ -147,24 +147,22 @@ LIMITS: Final = (
         "slots are not given back",
         "pools",
         OFTEN,
-        Edit(_LIMITS, "share.busy = max(0, share.busy - number)", "share.busy = max(0, share.busy)"),
+        Edit(_SHARE, "self.busy = max(0, self.busy - jobs)", "self.busy = max(0, self.busy)"),
     ),
     _bug(
         "a rate is per process",
         "pools",
         OFTEN,
-        Edit(
-            _LIMITS, "share.tokens = max(0, grant.tokens - share.spent)", "share.tokens = share.limit.burst"
-        ),
+        Edit(_SHARE, "self.tokens = max(0, grant.tokens - self.spent)", "self.tokens = self.limit.burst"),
     ),
     _bug(
         "an in-flight limit is per process",
         "pools",
         OFTEN,
         Edit(
-            _LIMITS,
-            "share.slots = max(share.busy, grant.slots - share.handed)",
-            "share.slots = max(share.busy, share.limit.max_in_flight or 0)",
+            _SHARE,
+            "self.slots = max(self.busy, held - surplus)",
+            "self.slots = max(self.busy, self.limit.max_in_flight or 0)",
         ),
     ),
     _bug(
@@ -231,13 +229,13 @@ MADE: Final = (
         "a job that is out leaves its slot to its node",
         "pools",
         OFTEN,
-        Edit(_LIMITS, "share.slots = max(share.busy, share.slots - number)", "pass"),
+        Edit(_SHARE, "self.slots = max(self.busy, self.slots - gone)", "pass"),
     ),
     _bug(
         "slots that go out during a request are granted again",
         "pools",
         OFTEN,
-        Edit(_LIMITS, "grant.slots - share.handed)", "grant.slots)"),
+        Edit(_SHARE, "held, surplus = grant.slots - self.gone,", "held, surplus = grant.slots,"),
     ),
     _bug(
         "two nodes hold what the other one waits for",
@@ -253,8 +251,20 @@ MADE: Final = (
         "a slot that went out with its job stays in the books",
         "pools",
         RARE,
-        Edit(_LIMITS, "if share.handed or share.void:", "if share.void:"),
+        Edit(_LIMITS, "if share.gone or share.void:", "if share.void:"),
         Edit(_LIMITS, "self._wanted.set()  # in the books it counts twice until they hear of it", "pass"),
+    ),
+    _bug(
+        "a slot that is too many is used again and again",
+        "live_config",
+        RARE,
+        Edit(_SHARE, "gone = jobs if out else min(jobs, self.surplus)", "gone = jobs if out else 0"),
+    ),
+    _bug(
+        "a node that stops keeps its slots",
+        "failover",
+        OFTEN,
+        Edit(_LIMITS, "one.tokens or one.spent or one.slots or one.gone", "one.tokens or one.spent"),
     ),
     _bug(
         "a slot is cut that may be taken while the question is on its way",

@@ -1,7 +1,7 @@
 """What has to happen in time: during a run, when a node leaves, and once the faults have stopped."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -9,7 +9,7 @@ from penstock.domain.durations import parse_duration
 from penstock.domain.job import Live
 from penstock.domain.lanes import Lane
 from penstock.testing.invariants.conduct import Conduct
-from penstock.testing.invariants.facts import Late, Leaderless, NotGraceful, Wedged
+from penstock.testing.invariants.facts import Late, Leaderless, NotGraceful, TooMany, Wedged
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.settings import Settings, per_second
 from penstock.testing.invariants.sqlite import Held
@@ -25,6 +25,7 @@ RECOVERY_S: Final = 35.0
 RETURN_S: Final = 1.0
 LEADER_S: Final = 4.0
 LEAVE_S: Final = 1.0
+OVERDRAWN_S: Final = 1.5
 BUSY_S: Final = 3.0
 
 
@@ -36,6 +37,7 @@ class Patrol:
     watch: Watch
     conduct: Conduct
     calm_since: float | None = None
+    over_since: dict[str, float] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -56,6 +58,7 @@ class Patrol:
             for held in list(self.watch.tables.claims.values()):
                 self._check_moving(held)
             self._check_leader()
+            self._check_books()
 
     # -- claims
     def _check_returned(self, held: Held) -> None:
@@ -106,6 +109,23 @@ class Patrol:
                 patience = longest.total_seconds() + self._queue(spot.job, lane)
                 if now - self._free_since(spot.job) > patience:
                     raise Late(f"free for longer than {patience:.1f} s: lease, 2 polls, its limits", job=spot)
+
+    def _check_books(self) -> None:
+        """A slot counts once, for its node or for a job that is out; what is too many is not used again."""
+        now, settings = self.world.loop.time(), self.settings
+        longest = max(parse_duration(lane["timeout"]).total_seconds() for lane in settings.lanes.values())
+        longest += OVERDRAWN_S + 12 * self.conduct.leg
+        up = [number for number in self.conduct.nodes if self._env(number) is not None]
+        taken = dict(self.watch.tables.slots_taken(up, self.world.store_clock.now()))
+        most = {limit: settings.allowed(limit, since=now, until=now).slots for limit in taken}
+        over = [limit for limit, slots in most.items() if slots is not None and taken[limit] > slots]
+        self.over_since = {limit: self.over_since.get(limit, now) for limit in over}
+        for limit, began in self.over_since.items():
+            since = max(began, self.quiet_since)
+            if now - since > longest:
+                raise TooMany(
+                    f"{taken[limit]} slots of {limit} are taken since {since:.1f}", most=most[limit]
+                )
 
     def _queue(self, job: Live, lane: Lane) -> float:
         """Return how long a job may have to wait for its limits, by who shares them and at what weight.
@@ -173,6 +193,8 @@ class Patrol:
         node, slack = self.conduct.number(env.id), LEAVE_S + 12 * self.conduct.leg
         if left := [held for held in self.watch.tables.claims.values() if held.node == node]:
             raise NotGraceful(f"{env.id} has left, and jobs are claimed by it", claims=left)
+        if leases := self.watch.tables.leases(node, self.world.store_clock.now()):
+            raise NotGraceful(f"{env.id} has left, others wait for what it holds of limits", leases=leases)
         latest = env.asked_at + grace.total_seconds()
         latest = min(latest, env.hurried_at if env.hurried_at is not None else latest)
         if self.world.loop.time() > latest + slack:

@@ -206,8 +206,19 @@ class SlotTests:
         permit(store, Need(FEW, slots=5))
         less = FEW._replace(max_in_flight=2)
 
-        assert permit(store, Need(less, slots=5, busy=4)).slots == 4
+        assert permit(store, Need(less, slots=5, busy=4)) == Grant(0, 4, surplus=2)
         assert permit(store, Need(less, slots=5), node=2).slots == 0
+
+    def test_a_node_that_slept_through_its_lease_is_told_what_another_has(self, store: Store) -> None:
+        """It is still sending; when it is done, that slot is not its own any more."""
+        one = FEW._replace(max_in_flight=1)
+        permit(store, Need(one, slots=1), ttl=PAST)
+        permit(store, Need(one, slots=1, busy=1), node=2)
+
+        assert permit(store, Need(one, slots=1, busy=1)) == Grant(0, 1, surplus=1)
+        assert permit(store, Need(one, slots=1, busy=1), node=2) == Grant(0, 1, surplus=1)
+        assert permit(store, Need(one)) == Grant(0, 0)
+        assert permit(store, Need(one, slots=1, busy=1), node=2) == Grant(0, 1)
 
     def test_slots_of_a_lease_that_is_over_return(self, store: Store) -> None:
         """Its node is not there any more."""
