@@ -652,6 +652,8 @@ def test_a_job_that_comes_too_late_has_no_estimate() -> None:
     for one in (job(due_at=BEFORE, attempt=1), job(due_at=NOW)):
         assert explain(facts(one, lane=halted)).eta == NOW + SECOND
     assert explain(facts(job(due_at=BEFORE), lane=paused(strict))).text.endswith("lets it go")
+    last, patient = datetime(9998, 12, 31, tzinfo=UTC), lane_of("orders", misfire="skip_after(500d)")
+    assert explain(facts(job(due_at=last), lane=patient)).eta == last  # it is never too late for that
 
     found = explain(facts(job(due_at=BEFORE - SECOND), lane=strict))
     text = "comes later than misfire = skip_after(1h) allows: it expires with the next pass"

@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Gate
+from penstock.domain.lanes import SETTINGS
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown, Unsent
 from penstock.domain.states import JobState
 from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
 from tests.scheduler.engine import Engine
+
+LATER = datetime(9998, 12, 31, tzinfo=UTC)
 
 
 async def test_what_is_due_is_sent_and_done(engine: Engine) -> None:
@@ -226,6 +231,22 @@ async def test_a_sink_that_cannot_be_opened_hurts_its_own_lanes_only(engine: Eng
 
         engine.closed_sinks.clear()
         await engine.ended(waits)
+
+
+@pytest.mark.parametrize("length", ["800000d", "999999999d"])
+async def test_a_lane_whose_settings_last_for_ever_sends(engine: Engine, length: str) -> None:
+    """No time is beyond the calendar by such a length, and no other lane is hurt."""
+    lasting = {name: length for name, setting in SETTINGS.items() if setting.kind == "duration"}
+    del lasting["poll_interval"], lasting["jitter"]
+    engine.lane("lasting", **lasting, misfire=f"skip_after({length})", complete_on="reported")
+    [lasts, later] = engine.enqueue({"lane": "lasting"}, {"lane": "lasting", "run_at": LATER})
+    async with engine.node():
+        await engine.ended(lasts, state=JobState.DISPATCHED)
+        for outcome in ("started", "heartbeat", "succeeded"):
+            engine.client.report(lasts, 1, outcome)
+
+    assert engine.client.explain(later).eta == LATER
+    assert not engine.seen(LaneFailed)
 
 
 async def test_a_lane_of_which_nothing_is_taken_asks_with_one_call_at_a_time(engine: Engine) -> None:

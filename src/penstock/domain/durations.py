@@ -2,6 +2,9 @@
 
 One whole number and one unit, nothing else: `1m30s` is written `90s`. A strict grammar keeps every value
 comparable at a glance and gives each one a single shortest spelling, so text survives a round trip.
+
+More than a thousand years are a thousand years: whoever writes a million days means for ever, and no time of
+today plus or minus that is beyond the calendar.
 """
 
 import re
@@ -10,6 +13,7 @@ from typing import Final
 
 _DURATION: Final = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 _SIZE: Final = re.compile(r"([0-9]{1,15})(B|KiB|MiB|GiB)")
+LONGEST: Final = timedelta(days=365_000)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _DURATIONS: Final = {
     "d": timedelta(days=1),
@@ -38,12 +42,12 @@ class BadSize(ValueError):
 
 
 def parse_duration(value: object) -> timedelta:
-    """Return the duration that the text spells, or raise BadDuration; a number without a unit is refused."""
+    """Return the duration that the text spells, at most LONGEST, or raise BadDuration; a unit is needed."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise BadDuration(value)
     try:
-        return int(match[1]) * _DURATIONS[match[2]]
+        return min(int(match[1]) * _DURATIONS[match[2]], LONGEST)
     except OverflowError:
         raise BadDuration(value, f"the longest is {timedelta.max.days}d") from None
 

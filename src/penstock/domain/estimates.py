@@ -9,6 +9,7 @@ from typing import Final
 from penstock.domain.gates import Explanation, Facts, Gate, stamp
 from penstock.domain.rates import parse_rate
 from penstock.domain.states import JobState
+from penstock.domain.times import shifted
 
 _UNSENT: Final = frozenset({JobState.PENDING, JobState.CLAIMED})
 
@@ -65,4 +66,4 @@ def kept(facts: Facts, found: Explanation) -> Explanation:
 def _latest(facts: Facts) -> datetime | None:
     """Return the last moment that the lane's `misfire` allows the first send of a job at."""
     live, after = facts.standing.job.live, None if facts.lane is None else facts.lane.skip_after
-    return None if after is None or live.attempt else live.due_at + after
+    return None if after is None or live.attempt else shifted(live.due_at, after)
