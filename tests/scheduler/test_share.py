@@ -6,7 +6,7 @@ import pytest
 
 from penstock.domain.rates import Rate
 from penstock.ports.flow import Grant, Limit, Need
-from penstock.scheduler.share import LATE_S, TURN_S, Share
+from penstock.scheduler.share import LATE_S, NOBODY, TURN_S, Reached, Share
 
 TEN = Rate(10, timedelta(seconds=1))
 
@@ -106,3 +106,20 @@ def test_what_went_while_the_question_was_on_its_way_is_not_granted_again() -> N
     share.granted(Need(limit, slots=2, busy=2), Grant(0, 2, surplus=1), started=100.0, now=100.0)
 
     assert (share.slots, share.busy, share.surplus, share.gone) == (1, 1, 0, 1)
+
+
+def test_slots_are_missing_only_where_there_are_none_to_be_had() -> None:
+    """Not while a node has none because it gave them back: its jobs wait for another limit."""
+    limit = Limit("lane", "orders", max_in_flight=4)
+    share = Share(limit, nodes=2)
+    share.wants["orders", NOBODY] = 9
+    share.granted(Need(limit, slots=0), Grant(0, 0), started=100.0, now=100.0)
+    assert share.reached(100.0) is None
+
+    share.granted(Need(limit, slots=2), Grant(0, 1), started=100.0, now=100.0)
+    share.take("orders", 1, 100.0)
+    assert share.reached(100.0) == Reached(None, 0)  # the store had no more
+    share.granted(Need(limit, slots=2, busy=1), Grant(0, 2), started=100.0, now=100.0)
+    assert share.reached(100.0) is None
+    share.take("orders", 1, 100.0)
+    assert share.reached(100.0) == Reached(None, 0)  # that is its part of four

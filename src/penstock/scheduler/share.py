@@ -54,6 +54,7 @@ class Share:
     busy: int = 0
     surplus: int = 0
     gone: int = 0
+    short: bool = False
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
     line: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -137,9 +138,13 @@ class Share:
         return sum(number for (name, other), number in self.line.items() if name == lane and other < who)
 
     def reached(self, now: float) -> Reached | None:
-        """Return what is missing; None = nothing is."""
+        """Return what is missing; None = nothing is.
+
+        A node may have no slots though there are some: it gave them back because another limit kept its jobs.
+        """
         queue = sum(jobs for (_, who), jobs in self.wants.items() if who != NOBODY)
-        if self.limit.max_in_flight is not None and self.slots <= self.busy:
+        most = self.limit.max_in_flight
+        if most is not None and self.slots <= self.busy and (self.short or self.busy * self.nodes >= most):
             return Reached(None, queue)
         if self.limit.rate is not None and self.tokens <= 0:
             return Reached(self.next_token if self.next_token > now else 0.0, queue)
@@ -162,6 +167,7 @@ class Share:
         self.slots = max(self.busy, held - surplus)
         self.surplus = max(0, surplus - max(0, held - self.slots))
         self.gone += max(0, held - self.slots)
+        self.short = grant.slots < need.slots
         self.until = trusted_until(started, TTL)
         self.come_or_gone(now, here=self.whole > 0 and grant.tokens > 0)
         self.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
