@@ -36,3 +36,19 @@ async def test_a_replay_goes_on_with_the_next_leader_and_keeps_the_order(engine:
     ended = engine.client.operation(operation.id)
     assert (begun.matched, ended.done, ended.refused) == (8, 8, 0)
     assert engine.order() == {"g0": ids[0::2], "g1": ids[1::2]}
+
+
+async def test_a_bug_that_one_operation_meets_ends_that_one_alone(engine: Engine) -> None:
+    """Else it would end every node that leads, one after the other, and again after each start."""
+    engine.lane(mode="next_on_error", enabled=False)
+    ids = engine.enqueue({"group": "a"}, {"group": "b"})
+    [broken, good] = [engine.client.start("hold", f"group:{name}", reason="x") for name in "ab"]
+    spoilt = "UPDATE penstock.operations SET state = 'working', place = 'nowhere' WHERE id = :id"
+    engine.store.db.write(lambda tx: tx.execute(spoilt, id=broken.id))  # type: ignore[attr-defined]
+
+    async with engine.node(leader_every=QUICK, operate_every=QUICK):
+        await engine.until(lambda: engine.client.operation(good.id).state == "done")
+    ended = engine.client.operation(broken.id)
+    assert (ended.state, str(ended.problem)[:17]) == ("failed", "a bug in Penstock")
+    found = engine.store.find(ids)
+    assert [found[id_].state for id_ in ids] == [JobState.PENDING, JobState.HELD]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypedDict
 
 from penstock.domain.durations import BadDuration, parse_duration
@@ -28,7 +29,6 @@ LONGEST: Final = 4_000
 MOST_TERMS: Final = 40
 MOST_VALUES: Final = 100
 DEEPEST: Final = 16
-_BIGGEST: Final = 1 << 63
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _BLANK: Final = re.compile(r"\s*")
 _NAME: Final = re.compile(r'[^\s:=!<>~",]+')
@@ -38,7 +38,10 @@ _BARE: Final = re.compile(r'[^\s,"]+')
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT: Final = ("group", "tenant", "key", "mode", "reason", "receipt", "pool", "entity", "version",
                  "correlation", "fingerprint")  # fmt: skip
-_NUMBERS: Final = ("attempt", "send", "recoveries", "sequence", "batch", "node")
+_NUMBERS: Final[Mapping[str, int]] = MappingProxyType({
+    "attempt": (1 << 15) - 1, "send": (1 << 31) - 1, "recoveries": (1 << 15) - 1,
+    "sequence": (1 << 31) - 1, "batch": (1 << 63) - 1, "node": (1 << 31) - 1,
+})  # fmt: skip  # and the largest that a store keeps
 _CONTAINED: Final = ("error", "target")
 TIMES: Final = ("run", "created", "finished")
 NAMES: Final = ("lane", "state", "id", *TIMES, *_EXACT, *_NUMBERS, *_CONTAINED, f"{PAYLOAD}.NAME")
@@ -198,7 +201,7 @@ def _take(reading: _Reading, term: Term) -> None:
     elif name in TIMES:
         _take_time(reading, name, term)
     elif name in _NUMBERS:
-        numbers = tuple(_whole(term, text) for text in term.texts)
+        numbers = tuple(_whole(term, text, most=_NUMBERS[name]) for text in term.texts)
         reading.where.append(Predicate(name, _compared(term), numbers))
     elif name in ("lane", *_EXACT):
         _take_text(reading, name, term)
@@ -311,10 +314,12 @@ def _literal(text: str) -> Value:
     return float(text) if any(sign in text for sign in ".eE") else int(text)
 
 
-def _whole(term: Term, text: str) -> int:
+def _whole(term: Term, text: str, *, most: int) -> int:
     number = _literal(text)
-    if not isinstance(number, int) or isinstance(number, bool) or abs(number) >= _BIGGEST:
+    if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidFilter(term.at, f"{text!r} is no whole number", f"write {term.name}>3")
+    if abs(number) > most:
+        raise InvalidFilter(term.at, f"no job has {term.name} {text}", f"write a number up to {most}")
     return number
 
 

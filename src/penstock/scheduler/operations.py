@@ -28,9 +28,9 @@ class Operating:
                 after = await self.ground.call(step, operation.id, under=term)
             except (StoreUnavailable, TermOver):
                 raise
-            except PenstockError as error:
-                # One that cannot go on must not keep the others from going on.
-                after = await self.ground.call(store.fail_operation, operation.id, str(error), under=term)
+            except Exception as error:  # noqa: BLE001 - one that cannot go on must not keep others from it
+                problem = str(error) if isinstance(error, PenstockError) else f"a bug in Penstock: {error!r}"
+                after = await self.ground.call(store.fail_operation, operation.id, problem, under=term)
             # What its rate holds up is as it was, and is looked at again after a while.
             busy = busy or (after != operation and after.state in OPEN)
         return busy
