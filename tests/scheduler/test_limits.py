@@ -8,7 +8,7 @@ from datetime import timedelta
 from penstock.domain.envelopes import Envelope
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
-from penstock.ports.events import Claimed, LaneChanged, ReturnedJobs
+from penstock.ports.events import Called, Claimed, LaneChanged, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
@@ -125,6 +125,18 @@ async def test_a_node_that_stops_brings_back_the_slots_it_holds(engine: Engine) 
 
     [grant] = engine.store.permit(99, [Need(limit, slots=most)], ttl=TTL)
     assert grant.slots == most
+
+
+async def test_a_node_that_is_alone_leaves_slots_for_whoever_comes(engine: Engine) -> None:
+    """It hears of others late, and they may have claimed jobs ahead of their time by then."""
+    engine.lane()
+    async with engine.node():
+        engine.enqueue({})
+        await engine.until(lambda: len(engine.seen(Called)) == 1)
+        limit = Limit("lane", "orders", max_in_flight=engine.store.lanes()["orders"]["max_in_flight"])
+        [grant] = engine.store.permit(99, [Need(limit, slots=50)], ttl=TTL)
+
+    assert grant.slots == 50
 
 
 async def test_of_a_pool_no_more_is_claimed_than_can_go_soon(engine: Engine) -> None:

@@ -123,3 +123,27 @@ def test_slots_are_missing_only_where_there_are_none_to_be_had() -> None:
     assert share.reached(100.0) is None
     share.take("orders", 1, 100.0)
     assert share.reached(100.0) == Reached(None, 0)  # that is its part of four
+
+
+def test_a_node_holds_some_slots_and_as_many_as_it_has_a_use_for() -> None:
+    """Whoever comes finds some, long before the others have heard of it."""
+    share = Share(Limit("lane", "orders", max_in_flight=200), slots=200)
+    assert share.enough(100.0) == 50
+    share.take("orders", 70, 100.0)
+    assert share.enough(100.0) == 140
+    share.take("orders", 60, 100.1)
+    assert share.enough(100.1) == 200
+    share.let_go(125, out=False)
+    assert (share.enough(101.0), share.enough(101.2)) == (200, 50)
+    share.nodes = 10
+    assert share.enough(101.2) == 20
+    assert share.to_spare(101.2, leaving=False)
+
+
+@pytest.mark.parametrize(("leaving", "spare"), [(False, False), (True, True)])
+def test_a_node_that_leaves_keeps_what_is_in_use_alone(*, leaving: bool, spare: bool) -> None:
+    share = Share(Limit("lane", "orders", max_in_flight=8), slots=2)
+    share.take("orders", 1, 100.0)
+    assert share.to_spare(100.0, leaving=leaving) == spare
+    rate = Share(Limit("pool", "web", rate=TEN), slots=2)
+    assert not rate.to_spare(100.0, leaving=leaving)

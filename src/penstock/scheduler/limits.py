@@ -54,6 +54,7 @@ class Limits:
         self._asked_at = 0.0
         self.node = 0
         self.nodes = 1
+        self.leaving = False
 
     def admit(self, plan: Bounded[J], jobs: Sequence[J], *, who: int) -> tuple[list[J], list[J]]:
         """Return the jobs that may go now, their tokens and slots taken, and those that must wait.
@@ -183,7 +184,7 @@ class Limits:
             if limit.max_in_flight is not None:
                 free = share.free_slots if now < share.until else 0
                 room = min(room, free - waiting)
-                if free - waiting < min(plan.batch, self._fair(limit)):  # for jobs that are not claimed yet
+                if free - waiting < plan.batch and share.slots < share.enough(now):  # for jobs to be claimed
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
         return max(0, room)
 
@@ -229,6 +230,12 @@ class Limits:
     def call(self) -> None:
         """Have the loop look again."""
         self._wanted.set()
+
+    def leave(self, *, leaving: bool) -> None:
+        """Keep nothing that is not in use, as this node drains or stops, or begin again."""
+        if leaving != self.leaving:
+            self.leaving = leaving
+            self._wanted.set()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Ask the store for what is wanted, and bring back what is not, until told to stop."""
@@ -287,7 +294,7 @@ class Limits:
             share.rests_until = now + REST_S
         if now < share.rests_until:
             tokens = 0
-        slots = min(share.busy + wanted, max(share.busy, self._fair(limit))) if limit.max_in_flight else 0
+        slots = min(share.busy + wanted, share.enough(now)) if limit.max_in_flight else 0
         if share.useless(now) and self._ground.rng.random() < 0.5:
             tokens, slots, share.useless_since = 0, share.busy, None
         spent = share.spent
@@ -306,7 +313,7 @@ class Limits:
         for name, share in list(self._shares.items()):
             idle = share.idle(now)
             unmet = self._unmet(share, now) or share.stale(now) or share.useless(now)
-            if unmet or (idle and (share.tokens or share.slots)):
+            if unmet or share.to_spare(now, leaving=self.leaving) or (idle and (share.tokens or share.slots)):
                 found.append(share)
             elif idle:
                 del self._shares[name]
@@ -325,7 +332,7 @@ class Limits:
 
     def _pause(self) -> float:
         """Return how long to wait before asking again: until a slice's worth of tokens should be there."""
-        now, pause = self._ground.monotonic(), IDLE_S
+        now, pause = self._ground.monotonic(), LATEST_S if self.leaving else IDLE_S
         for share in self._shares.values():
             if share.has_all(now):
                 pause = min(pause, LATEST_S, max(0.0, (share.grows_at or share.turn_ends) - now))

@@ -111,6 +111,7 @@ class Node:
                 services.create_task(self._watch_lanes(lanes))
                 await self.stop.wait()
                 self._tell_lanes(self.deck.stop)
+                self.deck.limits.leave(leaving=True)
                 services.create_task(self._insist())
                 services.create_task(self._take_leave())
             self._over.set()
@@ -186,6 +187,7 @@ class Node:
 
     def _serve(self, lanes: asyncio.TaskGroup) -> None:
         self.deck.limits.nodes = self.deck.board.nodes
+        self.deck.limits.leave(leaving=self.deck.board.drain is not None or self.deck.stop.is_set())
         self.deck.holdings.shortest = self.deck.board.shortest_lease
         if self.deck.stop.is_set():
             return

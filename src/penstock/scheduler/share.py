@@ -6,6 +6,7 @@ would in the store, and is spent again; no round trip comes between two calls. A
 gives the token back once it has grown.
 """
 
+import math
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ from penstock.ports.flow import Grant, Limit, Need
 TTL: Final = timedelta(seconds=5)
 IDLE_S: Final = 1.0
 USELESS_S: Final = 0.3
+SOME: Final = 4  # a part of the slots that nobody misses
 TURN_S: Final = 3.0  # of all nodes together
 REST_S: Final = 0.03
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
@@ -55,6 +57,8 @@ class Share:
     surplus: int = 0
     gone: int = 0
     short: bool = False
+    used: int = 0
+    used_at: float = 0.0
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
     line: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -128,6 +132,20 @@ class Share:
         """Return how many slots are free; of a limit that was lowered more may be held than it allows."""
         most = self.limit.max_in_flight
         return UNLIMITED if most is None else min(self.slots, most) - self.busy
+
+    def enough(self, now: float) -> int:
+        """Return how many slots this node holds at most: its part, and of that no more than it can use soon.
+
+        Others may have come of which it does not know yet: they find some, and it gets more as it needs them.
+        """
+        most = self.limit.max_in_flight or 0
+        used = self.used if now - self.used_at <= IDLE_S else self.busy
+        return max(self.busy, min(math.ceil(most / self.nodes), max(math.ceil(most / SOME), 2 * used)))
+
+    def to_spare(self, now: float, *, leaving: bool) -> bool:
+        """Say whether it has slots that others may have a better use for."""
+        enough = self.busy + self.wanted() if leaving else self.enough(now)
+        return self.limit.max_in_flight is not None and self.slots > enough
 
     def wanted(self) -> int:
         """Return how many jobs wait for this limit."""
@@ -228,6 +246,8 @@ class Share:
             if self.here:
                 self.next_token = self.grows_at = max(self.ripe, now - LATE_S) + self.whole
         self.busy += jobs
+        if self.busy >= self.used or now - self.used_at > IDLE_S:
+            self.used, self.used_at = self.busy, now
         self.useless_since = None
         if self.allowed:
             self.allowed[lane] = self.allowed.get(lane, 0) - jobs
