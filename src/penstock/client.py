@@ -186,7 +186,7 @@ class Client:
     def list(self, **filters: Unpack[Filters]) -> Page:
         """Return one page of jobs, those that have not ended first; with `order="due"` the next one to go.
 
-        The newest comes first, of those that ended the one that ended last.
+        The newest comes first, of those that ended the one that ended last; `order="oldest"` goes by arrival.
         `filter` is a line of the filter language: `client.list(filter="lane:pay state:dead error:timeout")`.
         Beside it: lane, state (one or several), group, tenant, key, created, run, finished (a `Span`
         of penstock each). `after` is the `next` of the page before; `payloads=True` fetches payloads too.

@@ -30,6 +30,19 @@ def test_an_export_can_be_enqueued_again(ready: Run) -> None:
     assert {json.loads(line)["tenant"] for line in again} == {"acme"}
 
 
+def test_an_export_to_be_enqueued_keeps_the_order_of_a_group(ready: Run) -> None:
+    """Also where a later one ended before an earlier one."""
+    made = [ready("enqueue", "hello", str(n), "--group", "g", "--at", "+1h").stdout.strip() for n in range(4)]
+    for job in (made[2], made[0]):
+        ready("jobs", "cancel", job, "--reason", "a mistake", "--yes")
+    lines = ready("jobs", "export", "--enqueueable").stdout
+    ready("enqueue", "hello", "-", stdin=lines)
+
+    assert [json.loads(line)["payload"] for line in lines.splitlines()] == [0, 1, 2, 3]
+    pending = ready("jobs", "export", "state:pending", "--enqueueable").stdout
+    assert [json.loads(line)["payload"] for line in pending.splitlines()] == [1, 3, 0, 1, 2, 3]
+
+
 def test_dead_jobs_that_have_keys_go_again_once(ready: Run) -> None:
     """Their own keys belong to the dead ones for ever; the same pipe, run twice, sends nothing twice."""
     ready("enqueue", "hello", "1", "--key", "order-7", "--at", "+1h")

@@ -137,7 +137,7 @@ class TestList:
 
     @pytest.mark.parametrize(
         ("filters", "field"),
-        [({"state": "done"}, "state"), ({"order": "oldest"}, "order"), ({"limit": 0}, "limit")],
+        [({"state": "done"}, "state"), ({"order": "best"}, "order"), ({"limit": 0}, "limit")],
     )
     def test_what_is_wrong_is_named(self, client: Client, filters: dict[str, object], field: str) -> None:
         with pytest.raises(InvalidQuery) as caught:

@@ -1,5 +1,6 @@
 """Which jobs a list shows, and where each of them stands in it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -69,6 +70,29 @@ def test_every_order_has_its_key() -> None:
     assert position(job(), Order.DUE) == Position(Section.DUE, NOW, 7)
     assert position(job(), Order.NEWEST) == Position(Section.LIVE, None, 7)
     assert position(ended, Order.NEWEST) == Position(Section.ENDED, NOW + HOUR, 7)
+    assert (
+        position(ended, Order.OLDEST) == position(job(), Order.OLDEST) == Position(Section.ARRIVED, None, 7)
+    )
+
+
+def test_a_list_by_arrival_goes_on_behind_its_last_job_and_ends_where_it_was_begun() -> None:
+    first = JobQuery(order=Order.OLDEST).begun(NOW)
+    last = position(job(), Order.OLDEST)
+    second = replace(first, after=first.cursor(last))
+
+    assert (first.start, second.start) == (Position(Section.ARRIVED, NOW, 0), last._replace(at=NOW))
+    assert last.rank < last._replace(arrival=8).rank
+    assert second.begun(NOW + HOUR) == second
+    assert JobQuery(order=Order.OLDEST).cursor(last) is not None
+    made_of_it = job(context=SAID._replace(created_at=NOW + HOUR))
+    assert [matches(each, second) for each in (job(), job(context=None), made_of_it)] == [True, True, False]
+    assert matches(made_of_it, JobQuery(order=Order.OLDEST))
+
+
+def test_only_a_list_by_arrival_has_an_end_of_its_own() -> None:
+    empty = JobQuery(order=Order.OLDEST, states=frozenset({JobState.HELD}), finished=Span(since=NOW))
+
+    assert [query.begun(NOW) for query in (JobQuery(), empty)] == [JobQuery(), empty]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_line_and_what_stands_beside_it_must_both_hold() -> None:
     [
         ({"state": "done"}, "state: 'done' is none of pending, claimed"),
         ({"state": ["held", "x"]}, "state: 'x' is none of"),
-        ({"order": "oldest"}, "order: 'oldest' is none of newest, due"),
+        ({"order": "best"}, "order: 'best' is none of newest, due, oldest"),
         ({"limit": 0}, "limit: a page has"),
         ({"limit": "5"}, "limit: '5' is not a whole number"),
         ({"limit": True}, "limit: True is not a whole number"),

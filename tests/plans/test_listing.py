@@ -57,6 +57,8 @@ SERVED: Final[dict[str, dict[str, Any]]] = {
     "due of a group": {"order": Order.DUE, "lane": GROUPS, "group": "group-00000007"},
     "a group": {"group": "group-00000007"},
     "a key": {"key": "nobody's"},
+    "oldest": {"order": Order.OLDEST},
+    "oldest pending of a lane": {"order": Order.OLDEST, "states": frozenset({S.PENDING}), "lane": PLAIN},
 }
 TRIED_ON_MANY: Final[dict[str, dict[str, Any]]] = {
     "a tenant": {"tenant": "tenant-7"},
@@ -67,6 +69,9 @@ TRIED_ON_MANY: Final[dict[str, dict[str, Any]]] = {
     "nobody's finished": {"tenant": "nobody", "states": SUCCEEDED},
     "due by its end": {"run": Span(until=NOW - timedelta(days=1)), "lane": PLAIN},
     "succeeded": {"states": SUCCEEDED, "lane": PLAIN},
+    "oldest dead of a lane": {"order": Order.OLDEST, "states": frozenset({S.DEAD}), "lane": GROUPS},
+    "oldest of a tenant": {"order": Order.OLDEST, "tenant": "nobody"},
+    "oldest that ended long ago": {"order": Order.OLDEST, "finished": Span(until=NOW - timedelta(days=1))},
 }
 ALL: Final = SERVED | TRIED_ON_MANY
 

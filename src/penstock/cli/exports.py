@@ -14,6 +14,7 @@ from penstock.cli.options import json_option, note, with_client
 from penstock.cli.pages import Pages
 from penstock.cli.render import cell, counted
 from penstock.client import Client
+from penstock.domain.filters import Order
 from penstock.domain.masking import MASK
 from penstock.domain.states import TERMINAL, JobState
 from penstock.domain.texts import no_formula
@@ -55,6 +56,10 @@ def export(
 ) -> None:
     """Write every job that FILTER finds to stdout, one a line; memory stays flat.
 
+    The order is that of `jobs list`: what is not ended first, newest first; then what ended, last ended
+    first. With --enqueueable it is by arrival, oldest first, so that groups keep their order; what comes
+    after the export began is not in it.
+
     What --enqueueable writes goes again as a new job, once: its key is `again-ID`, because its own one is
     taken by the job that is there. Headers with credentials are not shown, and `enqueue` refuses their masks:
     write their values in, or send such jobs again as they are, with `penstock jobs retry` or `dead retry`.
@@ -69,7 +74,14 @@ def export(
     if keys and not enqueueable:
         raise click.UsageError("--keys is for --enqueueable: without it keys are written as they are")
     whole = payloads or enqueueable
-    jobs = Pages(client, {"filter": line, "state": states, "payloads": whole}, limit=None, after=None)
+    # What is enqueued first goes first; lists of people have the newest on top.
+    order = Order.OLDEST if enqueueable else Order.NEWEST
+    jobs = Pages(
+        client,
+        {"filter": line, "state": states, "payloads": whole, "order": order},
+        limit=None,
+        after=None,
+    )
     if form == "csv":
         wrote = _table(jobs)
     else:

@@ -1,15 +1,19 @@
 """Which jobs a list shows, in which order, and where its next page begins.
 
-There are two orders, because there are two questions. *What is there?* (`newest`): what is not ended comes
-first, last arrived first; then what ended, last ended first. *What will go?* (`due`): pending and waiting
-jobs, the next one first. Each section of a list has a key that an index keeps sorted, so a page costs what it
-shows, however many jobs there are. A job that ends while somebody turns the pages may be shown again among
-the ended; only one that is replayed meanwhile can escape, back to where the list has already been.
+There are three orders, because there are three questions. *What is there?* (`newest`): what is not ended
+comes first, last arrived first; then what ended, last ended first. *What will go?* (`due`): pending and
+waiting jobs, the next one first. *What came?* (`oldest`): all jobs by arrival; whoever enqueues them again in
+this order keeps that of their groups. Each section of a list has a key that an index keeps sorted, so a page
+costs what it shows, however many jobs there are; by arrival it also costs the ended ones of other lanes.
+
+A job that ends while somebody turns the pages may be shown again among the ended; only one that is replayed
+meanwhile can escape, back to where the list has already been. By arrival each is shown once, whatever becomes
+of it, and what comes after the list was begun is not on it: it may be made of the pages before.
 
 Stores with an index for each filter need only `Position`; `matches` is the meaning of the filters.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
@@ -31,6 +35,7 @@ class Order(StrEnum):
 
     NEWEST = "newest"
     DUE = "due"
+    OLDEST = "oldest"
 
 
 class Section(IntEnum):
@@ -39,6 +44,14 @@ class Section(IntEnum):
     LIVE = 0
     ENDED = 1
     DUE = 2
+    ARRIVED = 3
+
+
+_SECTIONS: Final = {
+    Order.NEWEST: ((Section.LIVE, LIVE), (Section.ENDED, TERMINAL)),
+    Order.DUE: ((Section.DUE, SCHEDULED),),
+    Order.OLDEST: ((Section.ARRIVED, LIVE | TERMINAL),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,10 @@ class Span:
 
 
 class Position(NamedTuple):
-    """The key of one job in a list; `at` is when it ended or is due, None among the live."""
+    """The key of one job in a list; `at` is when it ended or is due, None among the live.
+
+    By arrival it is when the list was begun, the same for all of it.
+    """
 
     section: Section
     at: datetime | None
@@ -72,6 +88,8 @@ class Position(NamedTuple):
         match self.section:
             case Section.DUE:
                 return (self.section, us, self.arrival)
+            case Section.ARRIVED:
+                return (self.section, 0, self.arrival)
             case _:
                 return (self.section, -us, -self.arrival)
 
@@ -133,12 +151,26 @@ class JobQuery:
     @property
     def sections(self) -> list[Section]:
         """The sections of the list, in their order."""
-        live_and_ended = ((Section.LIVE, LIVE), (Section.ENDED, TERMINAL))
-        parts = ((Section.DUE, SCHEDULED),) if self.order is Order.DUE else live_and_ended
-        return [section for section, states in parts if self.wanted & states]
+        return [section for section, states in _SECTIONS[self.order] if self.wanted & states]
+
+    def begun(self, now: datetime) -> "JobQuery":
+        """Return the query; a first page by arrival notes when that is, for all pages that follow."""
+        if self.after is not None or self.sections != [Section.ARRIVED]:
+            return self
+        return replace(self, after=self._sealed(Position(Section.ARRIVED, now, 0)))
+
+    def later(self, job: Job) -> bool:
+        """Say whether a job came after a list by arrival was begun; all that follow it did as well."""
+        start = self.start if self.order is Order.OLDEST else None
+        began, said = start and start.at, job.context
+        return began is not None and said is not None and said.created_at > began
 
     def cursor(self, last: Position) -> str:
         """Return where the next page begins."""
+        start = self.start if last.section is Section.ARRIVED else None
+        return self._sealed(last if start is None else last._replace(at=start.at))
+
+    def _sealed(self, last: Position) -> str:
         us = 0 if last.at is None else (last.at - _EPOCH) // _MICROSECOND
         return seal((last.section, us, last.arrival), of=self._list)
 
@@ -171,6 +203,8 @@ def position(job: Job, order: Order) -> Position:
     """Return a job's key in a list of this order."""
     if order is Order.DUE:
         return Position(Section.DUE, job.live.due_at, job.live.arrival)
+    if order is Order.OLDEST:
+        return Position(Section.ARRIVED, None, job.live.arrival)
     section = Section.LIVE if job.finished_at is None else Section.ENDED
     return Position(section, job.finished_at, job.live.arrival)
 
@@ -188,5 +222,6 @@ def matches(job: Job, query: JobQuery) -> bool:
         and query.created.covers(None if context is None else context.created_at)
         and query.finished.covers(job.finished_at)
         and (not query.ids or job.id in query.ids)
+        and not query.later(job)
         and all(holds(predicate, job) for predicate in query.where)
     )

@@ -31,8 +31,9 @@ class Filters(TypedDict, total=False):
     """Which jobs a list shows and where it goes on; all of them must hold.
 
     `filter` is a line of the filter language; `state` is one or several; `group` finds ordered jobs;
-    `created`, `run` and `finished` are stretches of time; `order` is `newest` or `due`; a page has `limit`
-    jobs, 50 unless said, 500 at most, and begins `after` the one before; `payloads` fetches payloads too.
+    `created`, `run` and `finished` are stretches of time; `order` is `newest`, `due` or `oldest`; a page has
+    `limit` jobs, 50 unless said, 500 at most, and begins `after` the one before; `payloads` fetches payloads
+    too.
     """
 
     filter: str

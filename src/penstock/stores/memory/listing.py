@@ -1,5 +1,7 @@
 """Lists: every job that matches, sorted, from the cursor on."""
 
+from datetime import datetime
+
 from penstock.domain.cursors import seal, unseal
 from penstock.domain.filters import MAX_PAGE, JobQuery, Page, matches, position
 from penstock.domain.job import AuditEntry, AuditPage
@@ -8,8 +10,9 @@ from penstock.stores.memory.reading import find
 from penstock.stores.memory.tables import Tables
 
 
-def list_jobs(tables: Tables, query: JobQuery) -> Page:
+def list_jobs(tables: Tables, query: JobQuery, now: datetime) -> Page:
     """Return one page."""
+    query = query.begun(now)
     start = query.start
     found = [job for job_id in tables.by_id if (job := find(tables, job_id)) and matches(job, query)]
     places = {job.id: position(job, query.order) for job in found}

@@ -112,7 +112,7 @@ class OperationsPart:
             if found.state != OperationState.COLLECTING:
                 return found
             query = query_of(Verb(found.verb), found.filter, now=found.created_at, tenant=found.tenant)
-            page = listing.list_jobs(self._tables, replace(query, after=found.place))
+            page = listing.list_jobs(self._tables, replace(query, after=found.place), self.now())
             jobs = self._tables.operation_jobs.setdefault(id, set())
             jobs |= {meant(job) for job in page.jobs}
             return collected(found, len(page.jobs), page.next, len(jobs), self.now())

@@ -259,7 +259,7 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
     def list_jobs(self, query: JobQuery) -> Page:
         """Return one page of a list of jobs."""
         with self._lock:
-            return listing.list_jobs(self._tables, query)
+            return listing.list_jobs(self._tables, query, self.now())
 
     def timeline(self, id: str) -> Timeline:  # noqa: A002
         """Return the recorded attempts and moves of one job."""

@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final, NamedTuple
 
-from penstock.domain.filters import JobQuery, Page, Position, Section, matches, position
+from penstock.domain.filters import JobQuery, Order, Page, Position, Section, Span, matches, position
 from penstock.domain.job import Job, Live
 from penstock.domain.states import JobState
 from penstock.stores.sql.database import Row, Tx
@@ -79,6 +80,8 @@ class Look:
 
 def list_jobs(tx: Tx, hot: HotPath, query: JobQuery) -> Page:
     """Return one page; all of it must be read on one snapshot."""
+    if query.order is Order.OLDEST:
+        query = query.begun(tx.now)
     start = query.start
     if query.ids:
         return _some(tx, hot, query, start, [*arrivals_of(tx, query.ids).values()])
@@ -128,7 +131,13 @@ def _page(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None) -> tupl
     last = shown[-1].place if len(rows) > query.limit else frontier
     ended = {row.job.arrival: row.ended for row in shown if row.ended is not None}
     jobs = jobs_of(tx, [row.job for row in shown], ended, payloads=query.payloads)
-    return jobs, last
+    listed = jobs if query.order is not Order.OLDEST else _as_begun(jobs, query)
+    return listed, last if len(listed) == len(jobs) else None
+
+
+def _as_begun(jobs: list[Job], query: JobQuery) -> list[Job]:
+    """Return the jobs up to the first that came after the list was begun."""
+    return [*takewhile(lambda job: not query.later(job), jobs)]
 
 
 def _some(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None, arrivals: Sequence[int]) -> Page:
@@ -150,7 +159,7 @@ def _some(tx: Tx, hot: HotPath, query: JobQuery, start: Position | None, arrival
 def _section(hot: HotPath, look: Look) -> Part:
     """Merge the sources of a section."""
     parts = [_read(look, source) for source in sources_of(look.tx, look.query, look.section, look.lanes)]
-    if look.section is Section.LIVE and JobState.CLAIMED in look.query.wanted:
+    if look.section in (Section.LIVE, Section.ARRIVED) and JobState.CLAIMED in look.query.wanted:
         parts.append(_claimed(hot, look))
     frontiers = [part.frontier for part in parts if part.frontier is not None]
     frontier = min(frontiers, key=lambda place: place.rank, default=None)
@@ -182,18 +191,22 @@ def _read(look: Look, source: Source) -> Part:
 
 def _first(section: Section, rows: list[Row], limit: int) -> list[Row]:
     """Return the first rows of the section's order, before the trouble is taken to read them."""
-    at = {Section.LIVE: 0, Section.ENDED: _WIDTH, Section.DUE: _DUE_AT}[section]
-    rows.sort(key=lambda row: (row[at], row[0]), reverse=section is not Section.DUE)
+    at = {Section.ENDED: _WIDTH, Section.DUE: _DUE_AT}.get(section, 0)
+    rows.sort(key=lambda row: (row[at], row[0]), reverse=section in (Section.LIVE, Section.ENDED))
     return rows[:limit]
 
 
 def _listed(look: Look, row: Row) -> Listed:
     job = look.tx.live(row[:_WIDTH])
-    if look.section is Section.ENDED:
+    ended = None
+    if len(row) > _WIDTH:
         ended = Ended._make([job, look.tx.time(row[_WIDTH]), *row[_WIDTH + 1 :]])
-        return Listed(Position(look.section, ended.finished_at, job.arrival), job, ended)
-    at = job.due_at if look.section is Section.DUE else None
-    return Listed(Position(look.section, at, job.arrival), job)
+    at = None
+    if look.section is Section.ENDED and ended is not None:
+        at = ended.finished_at
+    elif look.section is Section.DUE:
+        at = job.due_at
+    return Listed(Position(look.section, at, job.arrival), job, ended)
 
 
 def _stretches(look: Look, source: Source) -> Iterator[Bounds]:
@@ -202,8 +215,8 @@ def _stretches(look: Look, source: Source) -> Iterator[Bounds]:
     History lies in partitions by day: most pages are found in a day's worth of them.
     """
     query, after = look.query, look.after
-    if look.section is Section.LIVE:
-        yield _between_arrivals(look)
+    if look.section in (Section.LIVE, Section.ARRIVED):
+        yield _between_arrivals(look, created=query.created if source.table == "jobs" else Span())
         return
     if look.section is Section.DUE:
         yield _between("due_at", query.run.since, query.run.until, after)
@@ -235,19 +248,21 @@ def _between(column: str, since: datetime | None, until: datetime | None, after:
     return Bounds(conditions, params | {"since": since, "until": until})
 
 
-def _between_arrivals(look: Look) -> Bounds:
-    """Return bounds on the arrivals of live jobs; when a job was created tells where to look for it."""
-    created = look.query.created
+def _between_arrivals(look: Look, *, created: Span) -> Bounds:
+    """Return bounds on arrivals; when a live job was created tells where to look for it."""
+    firsts = [] if created.since is None else [_created_at(look.tx, created.since - GRACE)]
+    ends = [] if created.until is None else [_created_at(look.tx, created.until + GRACE)]
+    if look.after is not None and look.section is Section.ARRIVED:
+        firsts.append(look.after.arrival + 1)
+    elif look.after is not None:
+        ends.append(look.after.arrival)
     conditions, params = list[str](), dict[str, object]()
-    if created.since is not None:
+    if firsts:
         conditions.append("arrival >= :first")
-        params["first"] = _created_at(look.tx, created.since - GRACE)
-    last = None if created.until is None else _created_at(look.tx, created.until + GRACE)
-    if look.after is not None:
-        last = look.after.arrival if last is None else min(last, look.after.arrival)
-    if last is not None:
+        params["first"] = max(firsts)
+    if ends:
         conditions.append("arrival < :last")
-        params["last"] = last
+        params["last"] = min(ends)
     return Bounds(conditions, params)
 
 
@@ -269,15 +284,15 @@ def _created_at(tx: Tx, at: datetime) -> int:
 
 def _claimed(hot: HotPath, look: Look) -> Part:
     """Return claimed jobs: claims are few, all their arrivals are looked through, and the rows of some."""
-    query, after = look.query, look.after
+    query, after, upwards = look.query, look.after, look.section is Section.ARRIVED
     epochs = {
         arrival: epoch
         for epoch, arrivals, settled in look.tx.fetch(CLAIMS, lanes=list(look.lanes))
         for arrival in _unsettled(arrivals, settled)
-        if after is None or arrival < after.arrival
+        if after is None or (arrival > after.arrival if upwards else arrival < after.arrival)
     }
     tried = bool(query.group or query.tenant or query.run or query.created)
-    window = sorted(epochs, reverse=True)[: FEW if tried else look.need]
+    window = sorted(epochs, reverse=not upwards)[: FEW if tried else look.need]
     jobs = _in_claims(look.tx, hot, {epochs[arrival] for arrival in window}, set(window))
     contexts = contexts_of(look.tx, jobs, payloads=False) if query.created else {}
     rows = []
@@ -286,9 +301,9 @@ def _claimed(hot: HotPath, look: Look) -> Part:
         created = query.created.covers(None if context is None else context.created_at)
         whose = query.group in (None, job.grp) and query.tenant in (None, job.tenant)
         if whose and created and query.run.covers(job.due_at):
-            rows.append(Listed(Position(Section.LIVE, None, job.arrival), job))
+            rows.append(Listed(Position(look.section, None, job.arrival), job))
     cut = tried and len(epochs) > len(window)
-    return Part(rows, Position(Section.LIVE, None, window[-1]) if cut else None)
+    return Part(rows, Position(look.section, None, window[-1]) if cut else None)
 
 
 def _unsettled(arrivals: str | list[int], settled: bytes | None) -> list[int]:

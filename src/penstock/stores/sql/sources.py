@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from penstock.domain.filters import SCHEDULED, JobQuery, Section
+from penstock.domain.filters import SCHEDULED, JobQuery, Section, Span
 from penstock.domain.predicates import Op, row_test
 from penstock.domain.states import LIVE as LIVE_STATES
 from penstock.domain.states import TERMINAL, JobState
@@ -19,11 +19,13 @@ ORDER: Final[Mapping[Section, str]] = {
     Section.LIVE: "arrival DESC",
     Section.ENDED: "finished_at DESC, arrival DESC",
     Section.DUE: "due_at, arrival",
+    Section.ARRIVED: "arrival",
 }
 _KEY: Final[Mapping[Section, str]] = {
     Section.LIVE: "NULL, arrival",
     Section.ENDED: "finished_at, arrival",
     Section.DUE: "due_at, arrival",
+    Section.ARRIVED: "NULL, arrival",
 }
 _GONE: Final = {
     "open": "false AS open",
@@ -103,11 +105,14 @@ def sources_of(tx: Tx, query: JobQuery, section: Section, lanes: Sequence[int]) 
         return []
     match section:
         case Section.LIVE:
-            return _live(query, lanes, _members(tx, query, lanes))
+            return _live(query, Section.LIVE, lanes, _members(tx, query, lanes))
         case Section.ENDED:
             return _ended(query, lanes)
         case Section.DUE:
             return _due(query, lanes, _members(tx, query, lanes))
+        case Section.ARRIVED:
+            live = _live(query, Section.ARRIVED, lanes, _members(tx, query, lanes))
+            return live + _ended_as_they_came(query, lanes)
 
 
 def _members(tx: Tx, query: JobQuery, lanes: Sequence[int]) -> list[int] | None:
@@ -119,18 +124,18 @@ def _members(tx: Tx, query: JobQuery, lanes: Sequence[int]) -> list[int] | None:
     return found if len(found) < FEW else None
 
 
-def _live(query: JobQuery, lanes: Sequence[int], members: list[int] | None) -> list[Source]:
+def _live(query: JobQuery, section: Section, lanes: Sequence[int], members: list[int] | None) -> list[Source]:
     states = query.wanted & ROW_STATES
     tried = _tried(query, "tenant", "group", "run", "created")
     if not states:
         return []
     if members is not None:
-        return [_few(query, Section.LIVE, members, tried=(*tried, _among(states)))]
+        return [_few(query, section, members, tried=(*tried, _among(states)))]
     if query.lane is None and states == ROW_STATES:
-        return [_source(query, "jobs", Section.LIVE, given=("arrival > 0",), tried=tried)]
+        return [_source(query, "jobs", section, given=("arrival > 0",), tried=tried)]
     each = {"lane": lanes, "state": _numbers(states)}
     given = ("lane = :lane", "state = :state", "arrival > 0")
-    return [_source(query, "jobs", Section.LIVE, "jobs_listed", given=given, each=each, tried=tried)]
+    return [_source(query, "jobs", section, "jobs_listed", given=given, each=each, tried=tried)]
 
 
 def _due(query: JobQuery, lanes: Sequence[int], members: list[int] | None) -> list[Source]:
@@ -179,15 +184,23 @@ def _ended(query: JobQuery, lanes: Sequence[int]) -> list[Source]:
     return [*found, _source(query, "history", Section.ENDED, index, given=given, each=each, tried=tried)]
 
 
+def _ended_as_they_came(query: JobQuery, lanes: Sequence[int]) -> list[Source]:
+    """Return the ended by arrival alone: no index has a lane's so, thus the lane is tried as well."""
+    tried = _tried(query, "tenant", "group", "run", "created", "finished")
+    if query.lane is not None or any(predicate.field == "lane" for predicate in query.where):
+        tried = ("w.lane = ANY(:lanes)", *tried)
+    states = query.wanted & HISTORY_STATES
+    others = () if states == HISTORY_STATES else (_among(states),)
+    tables = {"dead": tried} if JobState.DEAD in query.wanted else {}
+    tables |= {"history": (*tried, *others)} if states else {}
+    return [
+        _source(query, table, Section.ARRIVED, given=("arrival > 0",), tried=tried, lanes=list(lanes))
+        for table, tried in tables.items()
+    ]
+
+
 def _few(query: JobQuery, section: Section, members: list[int], *, tried: tuple[str, ...]) -> Source:
-    source = _source(query, "jobs", section, given=("arrival = ANY(:members)",), tried=tried)
-    return Source(
-        table=source.table,
-        section=section,
-        given=source.given,
-        tried=tried,
-        params={**source.params, "members": members},
-    )
+    return _source(query, "jobs", section, given=("arrival = ANY(:members)",), tried=tried, members=members)
 
 
 def _source(
@@ -199,12 +212,13 @@ def _source(
     given: tuple[str, ...],
     tried: tuple[str, ...],
     each: Mapping[str, Sequence[int]] | None = None,
+    **more: list[int],
 ) -> Source:
     sets = list(product(*each.values())) if each else []
     columns = dict(zip(each or {}, zip(*sets, strict=True), strict=True))
     times = {
         f"{name}_{side}": at
-        for name, span in (("run", query.run), ("created", query.created))
+        for name, span in (("run", query.run), ("created", query.created), ("finished", query.finished))
         for side, at in (("since", span.since), ("until", span.until))
         if at is not None
     }
@@ -213,7 +227,7 @@ def _source(
         for n, ask in enumerate(query.where)
         if row_test(ask, "")
     }
-    params = {"tenant": query.tenant, "grp": query.group, **times, **asked}
+    params = {"tenant": query.tenant, "grp": query.group, **times, **asked, **more}
     return Source(
         table=table, section=section, index=index, given=given, each=columns, tried=tried, params=params
     )
@@ -221,21 +235,20 @@ def _source(
 
 def _tried(query: JobQuery, *filters: str) -> tuple[str, ...]:
     """Return the conditions of those of these filters that are set; `w` is the row."""
-    run = _within("w.due_at", "run", query)
-    created = _within("x.created_at", "created", query)
+    created = _within("x.created_at", query.created, "created")
     conditions = {
         "tenant": "w.tenant = :tenant" if query.tenant is not None else "",
         "group": "w.grp = :grp" if query.group is not None else "",
-        "run": run,
+        "run": _within("w.due_at", query.run, "run"),
         "created": _CREATED.format(created) if created else "",
+        "finished": _within("w.finished_at", query.finished, "finished"),
     }
     served = tuple(conditions[name] for name in filters if conditions[name])
     asked = (row_test(predicate, f"asked_{n}") for n, predicate in enumerate(query.where))
     return (*served, *filter(None, asked))
 
 
-def _within(column: str, name: str, query: JobQuery) -> str:
-    span = query.run if name == "run" else query.created
+def _within(column: str, span: Span, name: str) -> str:
     sides = ((f"{column} >= :{name}_since", span.since), (f"{column} < :{name}_until", span.until))
     return " AND ".join(condition for condition, at in sides if at is not None)
 

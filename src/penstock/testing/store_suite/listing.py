@@ -212,6 +212,51 @@ class ListingTests:
         assert listed(store, order=Order.DUE, group="other") == [b]
         assert listed(store, order=Order.DUE, states=frozenset({S.WAITING})) == []
 
+    def test_a_list_by_arrival_has_the_order_of_a_group(self, store: Store) -> None:
+        """Wherever its jobs are, and whichever of them ended first."""
+        put_lane(store, mode="next_on_error")
+        [a, b, c, d] = enqueue(store, *(ordered() for _ in range(4)))
+        operate(store, Verb.CANCEL, c)
+        settle(store, some(claim_groups(store, limit=1)), Dead(Reason.PERMANENT))
+
+        for limit in (1, 3, 10):
+            assert listed(store, order=Order.OLDEST, limit=limit) == [a, b, c, d]
+        ended = frozenset({S.DEAD, S.CANCELLED})
+        assert listed(store, order=Order.OLDEST, states=ended, lane=LANE, limit=1) == [a, c]
+
+    def test_a_list_by_arrival_does_not_run_after_what_is_made_of_it(self, store: Store) -> None:
+        """Whoever enqueues each page again comes to an end."""
+        put_lane(store)
+        made = enqueue(store, *(job() for _ in range(3)))
+        if store.now() == store.now():
+            pytest.skip("the store's clock stands still")
+        shown, after = list[str](), None
+        for _ in range(4):
+            page = store.list_jobs(JobQuery(order=Order.OLDEST, limit=2, after=after))
+            shown += [one.id for one in page.jobs]
+            enqueue(store, *(job() for _ in page.jobs))
+            if (after := page.next) is None:
+                break
+
+        assert shown == made
+
+    def test_a_list_by_arrival_has_all_that_there_is(self, store: Store) -> None:
+        """In every state, narrowed by every filter."""
+        made = zoo(store)
+        narrowed: tuple[dict[str, Any], ...] = (
+            {},
+            {"lane": "other"},
+            {"tenant": "t1"},
+            {"group": "g"},
+            {"group": "g1-dead"},
+            {"key": "k"},
+            {"states": frozenset({S.CLAIMED, S.SUCCEEDED}), "lane": LANE},
+            {"states": frozenset({S.DEAD, S.EXPIRED, S.HELD})},
+        )
+        for filters, limit in product(narrowed, (2, 500)):
+            query = {"order": Order.OLDEST, **filters}
+            assert listed(store, limit=limit, **query) == expected(store, made, **query), query
+
     def test_scheduled_jobs_are_pending_ones(self, store: Store) -> None:
         """Nothing in flight, held or ended."""
         made = zoo(store)
