@@ -74,6 +74,22 @@ def test_a_batch_with_a_key_of_its_own_is_safe_to_repeat(http: Http) -> None:
     assert "id" not in again[2]
 
 
+def test_a_batch_whose_key_is_none_for_all_of_it_is_refused_whole(http: Http) -> None:
+    """An empty one is that of everybody whose variable was not set."""
+    jobs = [{"lane": "orders", "payload": n} for n in range(11)]
+    for key, why in (("", "leave it out"), ("k" * 253, "has 253 bytes in UTF-8, and with /10 behind it")):
+        answer = http.post("/api/jobs", {"jobs": jobs}, headers={"Idempotency-Key": key})
+        assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key"), answer.text
+        assert why in answer.json()["detail"]
+    assert "for 11 jobs use at most 252" in answer.json()["detail"]
+
+    assert http.get("/api/jobs").json()["jobs"] == []
+    few = http.post("/api/jobs", {"jobs": jobs[:10]}, headers={"Idempotency-Key": "k" * 253})
+    assert all("id" in result for result in few.json()["results"])
+    own = [{"lane": "orders", "key": "own"}]
+    assert "id" in http.post("/api/jobs", {"jobs": own}, headers={"Idempotency-Key": ""}).json()["results"][0]
+
+
 def test_two_keys_in_the_head_of_a_request_are_refused(http: Http) -> None:
     twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b"), ("Content-Type", "application/json")]
     hold = '{"verb": "hold", "filter": "lane:orders", "reason": "x"}'

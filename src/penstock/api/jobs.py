@@ -27,6 +27,7 @@ from penstock.domain.access import Scope
 from penstock.domain.filters import SCHEDULED, Order, Span
 from penstock.domain.job import Enqueued
 from penstock.domain.masking import without_credentials
+from penstock.domain.names import MAX_LABEL_BYTES, BadName, check_label
 from penstock.domain.queries import Filters, job_query
 from penstock.domain.states import TERMINAL, JobState
 from penstock.empty import why_empty
@@ -132,19 +133,38 @@ def _made(client: Client, answer: Enqueued) -> str:
 
 
 def _enqueue_many(client: Client, elements: Sequence[str], key: str | None) -> str:
-    """Write the jobs; those without a key of their own get one of the request's and of their place in it."""
+    """Write the jobs; those without a key of their own get one of the request's and of their place in it.
+
+    A key that is none for one of them is refused before anything is written.
+    """
     answers: list[Enqueued | PenstockError | None] = []
     given = []
     for place, element in enumerate(elements):
         try:
             one = enqueue_object(element)
             own = key is None or one.get("key") is not None
-            given.append(one if own else {**one, "key": f"{key}/{place}"})
+            given.append(one if own else {**one, "key": _placed(key or "", place, among=len(elements))})
             answers.append(None)
         except InvalidJob as error:
             answers.append(error)
     written = iter(client.enqueue_many(given))
     return encode(batch_object([next(written) if answer is None else answer for answer in answers]))
+
+
+def _placed(key: str, place: int, *, among: int) -> str:
+    """Return the key of one of many jobs, or raise InvalidQuery."""
+    try:
+        check_label("key", key)
+    except BadName as error:
+        raise InvalidQuery("Idempotency-Key", str(error)) from None
+    placed, most = f"{key}/{place}", MAX_LABEL_BYTES - len(f"/{among - 1}")
+    if len(placed.encode()) > MAX_LABEL_BYTES:
+        raise InvalidQuery(
+            "Idempotency-Key",
+            f"has {len(key.encode())} bytes in UTF-8, and with /{place} behind it more than the"
+            f" {MAX_LABEL_BYTES} of a key: for {among} jobs use at most {most}, a hash for example",
+        )
+    return placed
 
 
 def _list(client: Client, items: Items) -> str:
