@@ -2,7 +2,7 @@
 
 import csv
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from penstock import Client
 from tests.cli.conftest import Run, RunJson
@@ -41,6 +41,24 @@ def test_an_export_to_be_enqueued_keeps_the_order_of_a_group(ready: Run) -> None
     assert [json.loads(line)["payload"] for line in lines.splitlines()] == [0, 1, 2, 3]
     pending = ready("jobs", "export", "state:pending", "--enqueueable").stdout
     assert [json.loads(line)["payload"] for line in pending.splitlines()] == [1, 3, 0, 1, 2, 3]
+
+
+def test_what_is_exported_keeps_the_times_that_are_to_come(ready: Run) -> None:
+    """What waits for tomorrow waits there too; what has ended goes at once, and so does what is due."""
+    now = datetime.now(UTC)
+    times = {
+        name: now + timedelta(days=day) for day, name in enumerate(("run_at", "start_by", "finish_by"), 1)
+    }
+    with Client("sqlite:///penstock.db") as client:
+        client.enqueue("hello", 1, **times)
+        over = client.enqueue("hello", 2, **times).id
+        client.enqueue("hello", 3, start_by=times["start_by"])
+    ready("jobs", "cancel", over, "--reason", "a mistake", "--yes")
+    waits, ended, due = map(json.loads, ready("jobs", "export", "--enqueueable").stdout.splitlines())
+
+    assert {name: datetime.fromisoformat(waits[name]) for name in times} == times
+    assert not times.keys() & ended.keys()
+    assert times.keys() & due.keys() == {"start_by"}
 
 
 def test_dead_jobs_that_have_keys_go_again_once(ready: Run) -> None:

@@ -3,8 +3,9 @@
 import csv
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 import click
 
@@ -15,6 +16,7 @@ from penstock.cli.pages import Pages
 from penstock.cli.render import cell, counted
 from penstock.client import Client
 from penstock.domain.filters import Order
+from penstock.domain.job import Job
 from penstock.domain.masking import MASK
 from penstock.domain.states import TERMINAL, JobState
 from penstock.domain.texts import no_formula
@@ -29,6 +31,7 @@ AGAIN: Final = (
     "lane", "payload", "group", "sequence", "mode", "tenant", "target", "headers", "pool",
     "max_attempts", "entity", "version", "event", "correlation",
 )  # fmt: skip
+TIMES: Final = ("run_at", "start_by", "finish_by")
 
 WITHHELD: Final = (
     "without what they carry, which this key may not see, these would be other jobs:"
@@ -61,8 +64,10 @@ def export(
     after the export began is not in it.
 
     What --enqueueable writes goes again as a new job, once: its key is `again-ID`, because its own one is
-    taken by the job that is there. Headers with credentials are not shown, and `enqueue` refuses their masks:
-    write their values in, or send such jobs again as they are, with `penstock jobs retry` or `dead retry`.
+    taken by the job that is there. A job that has not ended keeps those of its times (run_at, start_by,
+    finish_by) that are still to come; one that has ended goes at once. Headers with credentials are not
+    shown, and `enqueue` refuses their masks: write their values in, or send such jobs again as they are,
+    with `penstock jobs retry` or `dead retry`.
 
     \b
     penstock jobs export "lane:orders state:dead" > dead.jsonl
@@ -85,7 +90,9 @@ def export(
     if form == "csv":
         wrote = _table(jobs)
     else:
-        wrote = _enqueueable(jobs, keys=keys) if enqueueable else _lines(jobs, whole=whole)
+        wrote = (
+            _enqueueable(jobs, client.store.now(), keys=keys) if enqueueable else _lines(jobs, whole=whole)
+        )
     if not wrote:
         note(jobs.why_empty() or "no job")
 
@@ -110,14 +117,14 @@ def _lines(jobs: Pages, *, whole: bool) -> bool:
     return wrote
 
 
-def _enqueueable(jobs: Pages, *, keys: bool) -> bool:
+def _enqueueable(jobs: Pages, now: datetime, *, keys: bool) -> bool:
     wrote, masked = False, 0
     for job in jobs:
         if job.hidden:
             raise Refused(WITHHELD)
         shown, wrote = job_object(job, payload=True), True
         key = shown["key"] if keys else f"again-{job.id}"  # repeated, the pipe sends nothing twice
-        again = {name: shown[name] for name in AGAIN} | {"key": key}
+        again = {name: shown[name] for name in AGAIN} | {"key": key} | _to_come(job, shown, now)
         click.echo(encode({name: value for name, value in again.items() if value is not None}))
         masked += f'"{MASK}"' in (shown["headers"] or "")
     if masked:
@@ -127,6 +134,13 @@ def _enqueueable(jobs: Pages, *, keys: bool) -> bool:
             fg="yellow",
         )
     return wrote
+
+
+def _to_come(job: Job, shown: Mapping[str, Any], now: datetime) -> dict[str, datetime]:
+    """Return the times of a job that still count; to one that has ended they happened."""
+    if job.state in TERMINAL:
+        return {}
+    return {name: shown[name] for name in TIMES if shown[name] is not None and shown[name] > now}
 
 
 def _cell(value: object) -> str:
