@@ -11,12 +11,12 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.job import AuditPage
 from penstock.ui.audits import shown
+from penstock.ui.exporting import pages_from
 from penstock.ui.site import AnyRequest, Site, lane_choice
 from penstock.wire import encode
 
 PAGE: Final = 50
 EXPORT_PAGE: Final = 500
-MOST_EXPORTED: Final = 100_000
 PEOPLE: Final = "people"
 
 
@@ -54,15 +54,10 @@ def _page(site: Site, lane: str, people: str, after: str | None, limit: int = EX
 
 
 async def _exported(site: Site, lane: str, people: str, first: AuditPage) -> AsyncIterator[bytes]:
-    """Yield page after page of what the page shows, as long as somebody reads."""
-    page, written = first, 0
-    while True:
+    """Yield a line for each entry of what the page shows, as long as somebody reads."""
+    async for page in pages_from(first, lambda after: site.desk.ask(_page, site, lane, people, after)):
         for entry in page.entries:
             yield f"{encode(entry._asdict())}\n".encode(errors="replace")
-        written += len(page.entries)
-        if page.next is None or written >= MOST_EXPORTED:
-            return
-        page = await site.desk.ask(_page, site, lane, people, page.next)
 
 
 def _view(site: Site, lane: str, after: str | None, people: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
+from penstock.ui.exporting import pages_from
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once, whole
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
@@ -31,7 +32,6 @@ from penstock.wire import encode, job_object
 
 PAGE: Final = 50
 EXPORT_PAGE: Final = 500
-MOST_EXPORTED: Final = 100_000
 COLUMNS: Final = (
     "id", "lane", "group", "state", "reason", "run_at", "attempt", "tenant", "key", "created_at",
     "finished_at", "last_error",
@@ -175,11 +175,10 @@ def _demo(client: Client, *, admin: bool) -> str:
 async def _exported(
     site: Site, line: str, first: Page, *, csv_wanted: bool, payloads: bool
 ) -> AsyncIterator[bytes]:
-    """Yield page after page, as long as somebody reads."""
-    page, written = first, 0
+    """Yield a line for each job, as long as somebody reads."""
     if csv_wanted:
         yield _row(COLUMNS)
-    while True:
+    async for page in pages_from(first, lambda after: site.desk.ask(_page, site, line, after, payloads)):
         for job in page.jobs:
             shown = job_object(job if payloads else without_content(job), payload=payloads)
             yield (
@@ -187,10 +186,6 @@ async def _exported(
                 if csv_wanted
                 else f"{encode(shown)}\n".encode()
             )
-        written += len(page.jobs)
-        if page.next is None or written >= MOST_EXPORTED:
-            return
-        page = await site.desk.ask(_page, site, line, page.next, payloads)
 
 
 def _row(cells: Any) -> bytes:  # noqa: ANN401 - whatever csv writes
