@@ -20,6 +20,7 @@ from penstock.domain.operations import (
     Operation,
     OperationState,
     begun,
+    check_room,
     check_same,
     collected,
     edit_of,
@@ -162,6 +163,24 @@ def test_the_audit_says_what_there_is_to_say() -> None:
         "done": 0,
         "refused": 0,
     }
+
+
+def test_who_finds_no_place_is_told_what_he_can_do() -> None:
+    new = NewOperation(verb=Verb.HOLD, filter="lane:a", actor="ada", reason="x")
+    of_a = replace(new, tenant="a")
+    others: list[str | None] = [f"t{n}" for n in range(20)]
+
+    check_room(new, others[:19])
+    check_room(of_a, ["a"] * 4 + others[:15])
+    for asked, taken, why in (
+        (of_a, ["a"] * 5, "5 of this tenant are open, as many as it may have; stop one or try later"),
+        (of_a, ["a", *others[:19]], "20 are open, as many as there may be; stop one or try later"),
+        (of_a, others, "20 are open, as many as there may be; try later"),
+        (new, others, "20 are open, as many as there may be; stop one or try later"),
+    ):
+        with pytest.raises(InUse) as refused:
+            check_room(asked, taken)
+        assert str(refused.value) == f'operation "lane:a" was not begun: {why}'
 
 
 def test_a_key_given_again_is_for_the_same_operation() -> None:

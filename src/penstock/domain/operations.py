@@ -6,7 +6,7 @@ no faster than its rate. Both are noted where the jobs are: after a crash it goe
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,6 +25,7 @@ from penstock.errors import InUse, InvalidQuery
 
 MOST_JOBS: Final = 1_000_000
 MOST_OPEN: Final = 20
+MOST_OF_TENANT: Final = 5
 MOST_RATE: Final = 10_000
 COLLECT: Final = 500
 SLICE: Final = 100
@@ -138,6 +139,25 @@ def check_same(known: Operation, new: NewOperation) -> None:
     if any(getattr(known, name) != getattr(asked, name) for name in _ASKED):
         raise InUse(
             "key", new.key or "", "belongs to another operation: what else is to be done needs another key"
+        )
+
+
+def check_room(new: NewOperation, tenants: Sequence[str | None]) -> None:
+    """Raise InUse when no place is left; `tenants` has one entry for each operation that is open.
+
+    Whoever is bound to a tenant neither sees nor stops those of others, so each tenant has a part of them.
+    """
+    own = 0 if new.tenant is None else tenants.count(new.tenant)
+    if own >= MOST_OF_TENANT:
+        raise InUse(
+            "operation",
+            new.filter,
+            f"was not begun: {own} of this tenant are open, as many as it may have; stop one or try later",
+        )
+    if len(tenants) >= MOST_OPEN:
+        way = "try later" if new.tenant is not None and not own else "stop one or try later"
+        raise InUse(
+            "operation", new.filter, f"was not begun: {len(tenants)} are open, as many as there may be; {way}"
         )
 
 

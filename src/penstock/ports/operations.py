@@ -18,7 +18,7 @@ class Operations(Protocol):
     def start_operation(self, new: NewOperation) -> Operation:
         """Begin an operation; audited. The same key again returns the one that is there.
 
-        Raise InvalidQuery when its filter is wrong, InUse when too many are open.
+        Raise InvalidQuery when its filter is wrong, InUse when too many are open, of all or of its tenant.
         """
 
     def operation(self, id: str) -> Operation | None:  # noqa: A002

@@ -10,13 +10,13 @@ from penstock.domain.filters import MAX_PAGE
 from penstock.domain.job import Audit
 from penstock.domain.leases import Term
 from penstock.domain.operations import (
-    MOST_OPEN,
     OPEN,
     NewOperation,
     Operation,
     OperationPage,
     OperationState,
     begun,
+    check_room,
     check_same,
     collected,
     edit_of,
@@ -28,7 +28,7 @@ from penstock.domain.operations import (
     worked,
 )
 from penstock.domain.states import Effect, Verb
-from penstock.errors import InUse, InvalidQuery, NotFound
+from penstock.errors import InvalidQuery, NotFound
 from penstock.stores.memory import editing, listing, operating
 from penstock.stores.memory.tables import Tables
 
@@ -55,8 +55,7 @@ class OperationsPart:
                 if new.key is not None and known.key == new.key:
                     check_same(known, new)
                     return known
-            if len(self.open_operations()) >= MOST_OPEN:
-                raise InUse("operation", new.filter, f"waits: {MOST_OPEN} are open, stop one or try later")
+            check_room(new, [one.tenant for one in self.open_operations()])
             made = begun(new, id=self._ids(), now=self.now())
             self._tables.operations[made.id] = made
             self._note_operation(made, made.actor, "operation.start", made.reason)

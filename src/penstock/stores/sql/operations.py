@@ -19,6 +19,7 @@ from penstock.domain.operations import (
     OperationPage,
     OperationState,
     begun,
+    check_room,
     check_same,
     collected,
     edit_of,
@@ -30,7 +31,7 @@ from penstock.domain.operations import (
     worked,
 )
 from penstock.domain.states import Effect, Verb
-from penstock.errors import InUse, InvalidQuery, NotFound
+from penstock.errors import InvalidQuery, NotFound
 from penstock.stores.sql import editing, listing, nodes, verbs
 from penstock.stores.sql.database import Database, Row, Tx, one
 from penstock.stores.sql.hotpath import HotPath
@@ -85,8 +86,7 @@ class OperationsPart:
             query_of(new.verb, new.filter, now=tx.now, tenant=new.tenant)
             if (known := _begun_as(tx, new)) is not None:
                 return known
-            if len(tx.fetch(UNENDED, few=MOST_OPEN)) >= MOST_OPEN:
-                raise InUse("operation", new.filter, f"waits: {MOST_OPEN} are open, stop one or try later")
+            check_room(new, [_operation(tx, row).tenant for row in tx.fetch(UNENDED, few=MOST_OPEN)])
             made = begun(new, id=self.ids(), now=tx.now)
             if not tx.execute(ADD, **made._asdict()) and (first := _begun_as(tx, new)) is not None:
                 return first  # somebody began it meanwhile

@@ -216,12 +216,22 @@ class OperationTests:
             store.operations(limit=0)
 
     def test_there_is_an_end_to_how_many_may_be_open(self, store: Store) -> None:
-        """The next one waits for its caller."""
+        """The next one is refused."""
         put_lane(store)
         for _ in range(20):
             start(store)
-        with pytest.raises(InUse, match="20 are open"):
+        with pytest.raises(InUse, match="was not begun: 20 are open"):
             start(store)
+
+    def test_one_tenant_does_not_take_the_places_of_all(self, store: Store) -> None:
+        """Nobody else of a tenant could see what is in the way, or stop it."""
+        put_lane(store)
+        own = [start(store, tenant="a") for _ in range(5)]
+        with pytest.raises(InUse, match="was not begun: 5 of this tenant are open"):
+            start(store, tenant="a")
+        assert [start(store, tenant=tenant).state for tenant in ("b", None)] == ["collecting"] * 2
+        store.stop_operation(own[0].id, actor="ops", reason="enough")
+        assert start(store, tenant="a").state == "collecting"
 
     def test_what_cannot_be_is_refused(self, store: Store) -> None:
         """A wrong filter before anything is written, an unknown id, a leader that no longer leads."""
