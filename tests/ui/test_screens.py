@@ -232,7 +232,7 @@ def test_a_target_is_paused_and_resumed(browser: Browser, seeded: Seeded) -> Non
         sheet.locator("[name=reason]").fill(MARKUP)
         sheet.get_by_role("button", name="Pause").click()
 
-        expect(page.locator("#toast")).to_contain_text("https://pay.example is paused.")
+        expect(page.locator("#toast")).to_contain_text("https://pay.example is paused until")
         row = page.get_by_role("row", name=re.compile("pay.example"))
         expect(row).to_contain_text(f"dashboard: {MARKUP}")
         assert serious(page) == []

@@ -5,6 +5,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
+from penstock.domain.pools import pool
 from penstock.ui.telling import NOTE, Told, Undo, back, read_note, undo
 from tests.security.routes import routes_of
 from tests.ui.conftest import Seeded
@@ -42,6 +43,30 @@ def test_a_new_pool_is_no_other_pool_changed(seeded: Seeded) -> None:
         assert told in page.text
         fields["rate"] = "9/s"
     assert seeded.client.store.pools()["new"].settings["rate"] == "5/s"
+
+
+def test_a_pause_tells_on_which_day_it_ends(seeded: Seeded) -> None:
+    until, told = (
+        {"until": "2096-11-19T14:00:39+01:00", "reason": "they move"},
+        "is paused until 2096-11-19 13:00:39 UTC",
+    )
+    seeded.client.store.put_pool(pool("away"), actor="test")
+    things: dict[str, tuple[str, dict[str, str]]] = {
+        "/lanes/pay": ("Lane &#34;pay&#34;", {}),
+        "/pools/away": ("Pool &#34;away&#34;", {}),
+        "/targets": ("https://away.example", {"target": "https://away.example/hook"}),
+        "/store": ("Everything", {}),
+    }
+    for path, (what, fields) in things.items():
+        page = seeded.http.request("POST", f"{path}/pause", data=until | fields, follow_redirects=True)
+        assert f"{what} {told}." in page.text
+        seeded.http.request("POST", f"{path}/resume", data=fields | {"reason": "undone"})
+    of_group = {"lane": "pay", "group": "away"}
+    acted = seeded.http.request(
+        "POST", "/groups/act", data=until | of_group | {"verb": "pause"}, follow_redirects=True
+    )
+    assert f"Group &#34;away&#34; {told}." in acted.text
+    seeded.http.request("POST", "/groups/resume", data=of_group | {"reason": "undone"})
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "1.5", "²"])

@@ -3,11 +3,14 @@
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from litestar.datastructures import Cookie
 from litestar.response import Redirect
+
+from penstock.ui.words import clock
 
 NOTE: Final = "penstock_note"
 # A note is a cookie, which others may have made: an undo never does more than let something go on.
@@ -34,6 +37,11 @@ def undo(*path: str, **named: str) -> Undo:
     """Return the undo of something with this address; a name that does not fit into a path follows it."""
     action = "/" + "/".join(quote(part, safe="") for part in path)
     return Undo(f"{action}?{urlencode(named)}" if named else action)
+
+
+def paused(what: str, until: datetime | None, way: Undo) -> Told:
+    """Tell that something is paused: until which day and time, if somebody said so."""
+    return Told(f"{what} is paused{'' if until is None else f' until {clock(until)} UTC'}.", way)
 
 
 def back(to: str, told: str | Told, *, bad: bool = False) -> Redirect:

@@ -11,6 +11,7 @@ from penstock.domain.access import Scope
 from penstock.errors import InvalidJob
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Store
+from penstock.ui import telling
 from penstock.ui.screens.job import operated
 from penstock.ui.site import AnyRequest, Site, acted, form, lane_choice, who
 from penstock.ui.telling import Told, undo
@@ -46,7 +47,8 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 site.store.wake([lane])
                 if not paused:
                     return Told(f'Group "{group}" goes on.')
-                return Told(f'Group "{group}" is paused.', undo("groups", "resume", lane=lane, group=group))
+                way = undo("groups", "resume", lane=lane, group=group)
+                return telling.paused(f'Group "{group}"', until, way)
             return operated(client, fields.get("job", ""), verb, fields)
 
         return await acted(site, to, acting)

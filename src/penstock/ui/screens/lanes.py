@@ -18,6 +18,7 @@ from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
+from penstock.ui import telling
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, pause_asked, who
@@ -211,8 +212,7 @@ def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: s
     store.wake([name])
     if not paused:
         return Told(f'Lane "{name}" goes on.')
-    said = "is paused" if until is None else f"is paused until {until:%H:%M:%S} UTC"
-    return Told(f'Lane "{name}" {said}.', undo("lanes", name, "resume"))
+    return telling.paused(f'Lane "{name}"', until, undo("lanes", name, "resume"))
 
 
 def _switch(site: Site, name: str, actor: str, *, enabled: bool) -> Told:

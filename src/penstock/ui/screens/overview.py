@@ -9,6 +9,7 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
+from penstock.ui import telling
 from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
 from penstock.ui.telling import Told, undo
@@ -39,7 +40,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             site.store.wake(())
             if not paused:
                 return Told("Everything goes on.")
-            return Told("Everything is paused.", undo("store", "resume"))
+            return telling.paused("Everything", until, undo("store", "resume"))
 
         return await acted(site, fields.get("next", "/"), act)
 

@@ -15,6 +15,7 @@ from penstock.domain.notes import read
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
 from penstock.errors import InvalidSetting, NotFound
+from penstock.ui import telling
 from penstock.ui.settings import given
 from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
 from penstock.ui.telling import Told, undo
@@ -112,7 +113,7 @@ def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str)
     site.store.pause_target(name, paused=paused, actor=actor, reason=reason, until=until)
     if not paused:
         return Told(f"{name} goes on.")
-    return Told(f"{name} is paused.", undo("targets", "resume", target=name))
+    return telling.paused(name, until, undo("targets", "resume", target=name))
 
 
 def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str) -> Told:
@@ -124,4 +125,4 @@ def _act(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: str
     site.store.wake(())
     if not paused:
         return Told(f'Pool "{name}" goes on.')
-    return Told(f'Pool "{name}" is paused.', undo("pools", name, "resume"))
+    return telling.paused(f'Pool "{name}"', until, undo("pools", name, "resume"))
