@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from penstock.domain.edits import Changed
-from penstock.domain.filters import JobQuery
+from penstock.domain.filters import JobQuery, Order
 from penstock.domain.job import Claim, NewJob
 from penstock.domain.lanes import lane as lane_of
 from penstock.domain.ordering import DEFAULT_GROUP, Mode
@@ -384,10 +384,11 @@ class StoreMachine(RuleBasedStateMachine):
         group=st.sampled_from([None, None, "a"]),
         tenant=st.sampled_from([None, None, "t1"]),
         key=st.sampled_from([None, None, "k1"]),
+        order=st.sampled_from([Order.NEWEST, Order.OLDEST]),
         limit=st.integers(1, 4),
     )
     def list_jobs(self, limit: int, **fields: Any) -> None:  # noqa: ANN401
-        """Every page of a list, newest first."""
+        """Every page of a list, the newest or the oldest first."""
         query = JobQuery(limit=limit, **fields)
         agreed(self.views, f"the list {query}", lambda view: view.pages(query))
 
