@@ -2,12 +2,14 @@
 
 import re
 import tomllib
+from datetime import datetime, timedelta
 from html import unescape
 
 import pytest
 
 from penstock import Client
 from penstock.domain.lanes import SETTINGS, lane
+from penstock.testing.store_suite.factories import pause_and_wait
 from tests.api.conftest import memory_store
 from tests.api.node import served
 
@@ -32,3 +34,21 @@ def test_what_it_says_as_toml_makes_the_same_lane(name: str, settings: dict[str,
 
     assert lane(name, **read).settings == made.settings
     assert read.keys() == {each for each in SETTINGS if made[each] != SETTINGS[each].default}
+
+
+def test_a_pause_whose_time_is_over_is_none() -> None:
+    """The row keeps it until somebody changes it; the page offers to pause the lane, not to resume it."""
+    store = memory_store()
+    for name in ("back", "away"):
+        store.put_lane(lane(name), actor="test")
+
+    def pause(until: datetime, name: str = "back") -> None:
+        store.pause_lane(name, paused=True, actor="ann", reason="they move", until=until)
+
+    pause(store.now() + timedelta(days=3), "away")
+    pause_and_wait(store, pause)
+    with Client(store) as client, served(client) as http:
+        back, away = (http.get(f"/lanes/{name}").text for name in ("back", "away"))
+
+    assert ("Paused by ann" in back, "/lanes/back/pause" in back) == (False, True)
+    assert ("Paused by ann" in away, "/lanes/away/resume" in away) == (True, True)
