@@ -149,6 +149,16 @@ def test_who_has_it_already_is_told_so(http: Http) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_who_repeats_a_request_with_an_id_is_led_to_its_job(http: Http) -> None:
+    """Not to another id: that would be a second job."""
+    job = {"lane": "orders", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
+    assert http.post("/api/jobs", job).status_code == 201
+    again = http.post("/api/jobs", job)
+
+    assert (again.status_code, again.json()["field"]) == (422, "id")
+    assert "GET /api/jobs/ID shows it" in again.json()["hint"]
+
+
 def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
     path = "/api/lanes/pay"
     made = every.request("PUT", path, json={"settings": {"batch_size": 7}}, headers={"If-None-Match": "*"})

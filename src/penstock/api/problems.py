@@ -92,6 +92,8 @@ def problem_of(error: PenstockError) -> Problem:
             return _bad_json(str(error))
         case InvalidJob(field=field):
             hint = f"correct {_short(field)} and send it again; nothing was written"
+            if _short(field) == "id" and "already" in str(error):
+                hint = "if you repeat a request, this is the job that it made: GET /api/jobs/ID shows it"
             return Problem(422, "invalid-job", str(error), hint=hint, field=_short(field))
         case UnknownLane(near=near):
             hint = "penstock lanes list shows them; penstock lanes set NAME --create makes one"
@@ -133,7 +135,7 @@ def _changed_problem(error: PenstockError) -> Problem:
 def _store_problem(error: PenstockError) -> Problem:
     match error:
         case StoreUnavailable():
-            hint = "the same request may succeed later; with a `key` or an `id` it is safe to repeat"
+            hint = "the same request may succeed later; with a `key` or an `id` it makes one job"
             return Problem(
                 503, "store-unavailable", str(error), hint=hint, headers={"Retry-After": AGAIN_AFTER_S}
             )
