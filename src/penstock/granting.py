@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import Any, Final
 
-from penstock.domain.access import Scope, check_label, check_scopes, hashed, new_key, role_of
+from penstock.domain.access import (
+    Scope,
+    check_granted,
+    check_label,
+    check_scopes,
+    hashed,
+    new_key,
+    role_of,
+)
 from penstock.domain.intake import check_text
 from penstock.domain.passwords import SALT_BYTES, check_password, kept
-from penstock.errors import Forbidden, InvalidSetting
+from penstock.errors import InvalidSetting
 from penstock.ports.access import Access, ApiKey, NewKey, User
 
 ID_BYTES: Final = 6
@@ -30,7 +39,7 @@ def grant_key(
     """Make a key and return it with its text, which nobody is shown again. `of`: nobody grants more."""
     if lasts is not None and not timedelta(0) < lasts <= LONGEST_LIFE:
         raise InvalidSetting("expires", f"{lasts} is no time from now: write 90d, ten years at most")
-    wanted = _granted(check_scopes(scopes, roles), of, actor)
+    wanted = check_granted(check_scopes(scopes, roles), of, actor)
     key = new_key(entropy)
     new = NewKey(entropy(ID_BYTES).hex(), check_label(name), hashed(key), wanted, _tenant(tenant), lasts)
     return store.add_key(new, actor=actor), key
@@ -43,33 +52,23 @@ def grant_login(
     password: str | None,
     scopes: Iterable[str] = (),
     roles: Iterable[str] = (),
-    tenant: str | None,
+    tenant: str | EllipsisType | None = ...,
     actor: str,
     entropy: Entropy,
     of: Collection[Scope] = frozenset(Scope),
+    new: bool = False,
 ) -> User:
     """Add somebody, or change what he may do or his password; what is not given stays as it is.
 
-    `of`: nobody lets others in as somebody who may more than he does, by a new password for example.
+    `of`: nobody lets others in as somebody who may more than he does, by a new password for example. The
+    store decides both, with the row in its hands: a password takes a while, in which others change him too.
     """
-    before = store.user(check_label(name))
     names, bundles = [*scopes], [*roles]
     wanted = check_scopes(names, bundles) if names or bundles else None
-    _granted(wanted or (before.scopes if before else frozenset()), of, actor)
+    bound = tenant if isinstance(tenant, EllipsisType) else _tenant(tenant)
+    label = check_label(name)
     secret = None if password is None else kept(check_password(password, name=name), entropy(SALT_BYTES))
-    return store.put_user(name, password=secret, scopes=wanted, tenant=_tenant(tenant), actor=actor)
-
-
-def tenant_of(store: Access, name: str) -> str | None:
-    """Return the tenant that somebody is bound to, if there is such a one."""
-    found = store.user(name)
-    return None if found is None else found.tenant
-
-
-def _granted(wanted: frozenset[Scope], of: Collection[Scope], actor: str) -> frozenset[Scope]:
-    if missing := wanted - frozenset(of):
-        raise Forbidden(actor, f"grant what it does not have: {', '.join(sorted(missing))}")
-    return wanted
+    return store.put_user(label, password=secret, scopes=wanted, tenant=bound, actor=actor, of=of, new=new)
 
 
 def _tenant(tenant: str | None) -> str | None:

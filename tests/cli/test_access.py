@@ -1,7 +1,9 @@
 """`penstock access` and `penstock users`: who may come in."""
 
 import json
+from collections.abc import Callable
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,37 @@ def test_people_are_added_changed_and_removed(ready: Run, read: RunJson, tmp_pat
     assert read("users", "remove", "ada", "--reason", "left", "--yes")["removed"]
     for command in (["set", "ada"], ["password", "ada", "--password-stdin"]):
         ready("users", *command, stdin=PASSWORD, code=3)
+
+
+class Typing(BytesIO):
+    """Somebody who types a password, while another does something."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__(f"{PASSWORD}\n".encode())
+        self._meanwhile = meanwhile
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        self._meanwhile()
+        return super().read1(size)
+
+
+def test_what_others_change_while_a_password_is_typed_stays(
+    ready: Run, read: RunJson, tmp_path: Path
+) -> None:
+    ready("users", "add", "ada", "--role", "viewer", "--password-stdin", stdin=f"{PASSWORD}\n")
+    with closing(connect(f"sqlite:///{tmp_path}/penstock.db")) as store:
+
+        def put(name: str, role: str) -> None:
+            store.put_user(name, password="p", scopes=ROLES[role], tenant="acme", actor="another")  # noqa: S106
+
+        typed = Typing(lambda: put("ada", "operator"))
+        ready("users", "password", "ada", "--password-stdin", stdin=typed)
+        late = Typing(lambda: put("eve", "viewer"))
+        taken = ready("users", "add", "eve", "--role", "admin", "--password-stdin", stdin=late, code=2)
+
+    assert "penstock users set eve" in taken.stderr
+    people = {user["name"]: (user["role"], user["tenant"]) for user in read("users", "list")["users"]}
+    assert people == {"ada": ("operator", "acme"), "eve": ("viewer", "acme")}
 
 
 def test_a_bad_password_is_refused(ready: Run) -> None:

@@ -7,6 +7,7 @@ from penstock.domain.access import (
     ROLES,
     Scope,
     Who,
+    check_granted,
     check_label,
     check_scopes,
     hashed,
@@ -18,7 +19,7 @@ from penstock.domain.access import (
     told,
 )
 from penstock.domain.masking import masked_in, without_content, without_credentials, without_words
-from penstock.errors import InvalidSetting
+from penstock.errors import Forbidden, InvalidSetting
 from tests.domain.test_explaining import job
 
 
@@ -27,6 +28,12 @@ def test_roles_are_bundles_of_scopes() -> None:
     assert ROLES["operator"] == set(Scope) - {Scope.ADMIN}
     assert ROLES["admin"] == set(Scope)
     assert LOCAL.sees_all
+
+
+def test_nobody_grants_more_than_he_has() -> None:
+    assert check_granted(ROLES["viewer"], ROLES["operator"], "ops") == ROLES["viewer"]
+    with pytest.raises(Forbidden, match="grant what it does not have: admin"):
+        check_granted(ROLES["admin"], ROLES["operator"], "ops")
 
 
 def test_scopes_are_given_by_name_and_by_role() -> None:

@@ -1,8 +1,13 @@
 """Keys and users over the API: made by those who may, granting no more than they have."""
 
+import os
 from collections.abc import Callable
 
+import pytest
+
 from penstock.domain.access import ROLES
+from penstock.errors import Forbidden
+from penstock.granting import grant_login
 from tests.api.node import Http
 from tests.security.conftest import PASSWORD, Bearer, csrf_of, log_in, make_key, make_user
 
@@ -63,6 +68,40 @@ def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
     assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 200
     assert locked.request("DELETE", "/api/users/eve?reason=left", headers=admin).status_code == 404
     assert locked.request("DELETE", "/api/users/a%00b?reason=x", headers=admin).status_code == 422
+
+
+def test_what_others_change_of_somebody_meanwhile_stays(locked: Http) -> None:
+    """A password takes a while to be kept; who binds the user to a tenant within it has bound him."""
+    store = locked.node.client.store
+    make_user(store, "ivy", "viewer")
+
+    def bound_meanwhile(size: int) -> bytes:
+        store.put_user("ivy", password=None, scopes=None, tenant="acme", actor="another")
+        return os.urandom(size)
+
+    changed = grant_login(store, "ivy", password=PASSWORD + "2", actor="ops", entropy=bound_meanwhile)
+
+    assert changed.tenant == "acme"
+    assert store.user("ivy") == changed
+
+
+def test_nobody_gives_a_password_to_somebody_who_may_more_meanwhile(locked: Http) -> None:
+    store = locked.node.client.store
+    make_user(store, "joe", "viewer")
+    before = store.user("joe")
+
+    def promoted_meanwhile(size: int) -> bytes:
+        store.put_user("joe", password=None, scopes=ROLES["admin"], tenant=None, actor="another")
+        return os.urandom(size)
+
+    with pytest.raises(Forbidden, match="grant what it does not have"):
+        grant_login(
+            store, "joe", password=PASSWORD + "2", actor="ops", entropy=promoted_meanwhile, of=ROLES["viewer"]
+        )
+    after = store.user("joe")
+    assert before is not None
+    assert after is not None
+    assert after.password == before.password
 
 
 def test_who_may_not_see_payloads_sends_no_lane_elsewhere(locked: Http, key: Keys) -> None:

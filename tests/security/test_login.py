@@ -1,15 +1,18 @@
 """People log in: cookies, sessions, CSRF, guessing."""
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from penstock import Client
-from penstock.api.callers import IDLE, LONGEST, cookie_of
-from penstock.api.login import PER_NAME
-from penstock.domain.access import hashed
+from penstock.api.callers import IDLE, LONGEST, Callers, cookie_of
+from penstock.api.login import PER_NAME, Door, Proof
+from penstock.domain.access import hashed, new_token
 from penstock.domain.ulid import Ulids
+from penstock.ports.clock import SystemClock
+from penstock.ports.executor import ThreadExecutor
 from penstock.stores.memory import MemoryStore
 from penstock.ui.login import own_path
 from tests.api.node import Http, served
@@ -190,6 +193,24 @@ def test_a_changed_password_ends_sessions(locked: Http) -> None:
     locked.node.callers.forget(session["Cookie"].partition("=")[2])
 
     assert locked.get("/api/jobs", headers=session).status_code == 401
+
+
+async def test_a_log_in_with_a_password_that_is_just_changed_begins_nothing() -> None:
+    """The change ends all sessions, and this one would have begun after that."""
+    store = MemoryStore(clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), ids=Ulids(lambda: 0, bytes))
+    make_user(store)
+    clock, executor = SystemClock(), ThreadExecutor(1, name="test-door")
+    callers = Callers(store, executor=executor, clock=clock, login=True)
+
+    def changed_meanwhile(size: int) -> bytes:
+        store.put_user("ada", password="another", scopes=None, tenant=..., actor="ops")  # noqa: S106
+        return bytes(size)
+
+    door = Door(store, callers, executor=executor, clock=clock, entropy=changed_meanwhile)
+
+    with closing(executor):
+        assert await door.log_in(Proof("ada", PASSWORD), address="127.0.0.1") is None
+    assert store.session(hashed(new_token(bytes))) is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from penstock.api.failures import Failures
 from penstock.api.problems import Problem
 from penstock.domain.access import hashed, new_token
 from penstock.domain.passwords import NOBODY, fits
+from penstock.ports.access import User
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
 from penstock.ports.store import Store
@@ -59,14 +60,14 @@ class Door:
         name = proof.name[:100]
         self._names.check(name)
         self._addresses.check(address)
-        if not await self._fits(proof):
+        user = await self._fits(proof)
+        token = new_token(self._entropy)
+        if user is None or not await self._executor.run(lambda: self._opened(token, user)):
             self._names.note(name)
             self._addresses.note(address)
             _LOG.warning("log-in of %r from %s failed", name, address)
             return None
         self._names.forget(name)
-        token = new_token(self._entropy)
-        await self._executor.run(lambda: self._store.open_session(hashed(token), name, most=LONGEST))
         if before is not None:
             await self.log_out(before)
         _LOG.info("%s logged in from %s", name, address)
@@ -77,7 +78,10 @@ class Door:
         await self._executor.run(lambda: self._store.close_session(hashed(session)))
         self._callers.forget(session)
 
-    async def _fits(self, proof: Proof) -> bool:
+    def _opened(self, token: str, user: User) -> bool:
+        return self._store.open_session(hashed(token), user.name, password=user.password, most=LONGEST)
+
+    async def _fits(self, proof: Proof) -> User | None:
         if self._waiting >= MOST_WAITING:
             hint = "wait a moment and try again"
             raise Problem(429, "too-many-failures", "very many log in at once", hint=hint)
@@ -88,10 +92,10 @@ class Door:
         finally:
             self._waiting -= 1
 
-    def _compared(self, proof: Proof) -> bool:
+    def _compared(self, proof: Proof) -> User | None:
         user = self._store.user(proof.name) if proof.name.isprintable() else None
         right = fits(proof.password, NOBODY if user is None else user.password)
-        return right and user is not None
+        return user if right else None
 
 
 def set_cookie(token: str, *, secure: bool) -> Cookie:

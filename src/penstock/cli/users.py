@@ -11,10 +11,10 @@ from penstock.cli.access import role_option, scope_option, tenant_option
 from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_database, yes_option
 from penstock.cli.render import ago, print_json, print_table
 from penstock.client import Client
-from penstock.domain.access import spelled, told
-from penstock.errors import InvalidSetting, NotFound
+from penstock.domain.access import check_label, spelled, told
+from penstock.errors import NotFound
 from penstock.granting import grant_login, user_object
-from penstock.ports.access import User
+from penstock.ports.access import User, known_user
 
 password_option: Final = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of asking."
@@ -47,8 +47,8 @@ def add(
     """Add somebody who logs in at /login; the password is asked for, or read with --password-stdin."""
     if not roles and not scopes:
         raise click.UsageError("Say what they may do: --role viewer, operator or admin.")
-    if client.store.user(name) is not None:
-        raise InvalidSetting("name", f'there is a user "{name}" already: penstock users set {name}')
+    if client.store.user(check_label(name)) is not None:
+        raise known_user(name)
     made = grant_login(
         client.store,
         name,
@@ -58,6 +58,7 @@ def add(
         tenant=tenant,
         actor=actor(),
         entropy=os.urandom,
+        new=True,
     )
     _say(made, f"user {made.name} may {spelled(made.scopes)}", as_json=as_json)
 
@@ -81,16 +82,13 @@ def set_(
     as_json: bool,
 ) -> None:
     """Change what somebody may do; all of his sessions end."""
-    known = client.store.user(name)
-    if known is None:
-        raise NotFound("user", name)
     changed = grant_login(
         client.store,
         name,
         password=None,
         scopes=scopes,
         roles=roles,
-        tenant=tenant or (None if no_tenant else known.tenant),
+        tenant=tenant or (None if no_tenant else ...),
         actor=actor(),
         entropy=os.urandom,
     )
@@ -104,18 +102,10 @@ def set_(
 @with_database
 def password(client: Client, name: str, *, password_stdin: bool, as_json: bool) -> None:
     """Give somebody another password; all of his sessions end."""
-    known = client.store.user(name)
-    if known is None:
+    if client.store.user(check_label(name)) is None:
         raise NotFound("user", name)
     secret = _password(stdin=password_stdin)
-    changed = grant_login(
-        client.store,
-        name,
-        password=secret,
-        tenant=known.tenant,
-        actor=actor(),
-        entropy=os.urandom,
-    )
+    changed = grant_login(client.store, name, password=secret, actor=actor(), entropy=os.urandom)
     _say(changed, f"the password of {changed.name} is changed", as_json=as_json)
 
 
@@ -145,7 +135,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 def remove(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Let somebody in no more; his sessions end within a second."""
     confirmed(f"Remove the user {name}?", yes=yes)
-    client.store.remove_user(name, actor=actor(), reason=reason)
+    client.store.remove_user(check_label(name), actor=actor(), reason=reason)
     if as_json:
         print_json({"name": name, "removed": True})
     else:

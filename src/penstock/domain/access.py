@@ -11,7 +11,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from penstock.errors import InvalidSetting
+from penstock.errors import Forbidden, InvalidSetting
 
 PREFIX: Final = "pk_"
 BYTES: Final = 32
@@ -75,6 +75,13 @@ def check_scopes(names: Iterable[str], roles: Iterable[str] = ()) -> frozenset[S
     if not found:
         raise InvalidSetting("scope", "there is none: give at least one, or a role")
     return frozenset(found)
+
+
+def check_granted(scopes: frozenset[Scope], of: Collection[Scope], actor: str) -> frozenset[Scope]:
+    """Return what somebody gets from one who has `of`, or raise Forbidden: nobody grants more than he has."""
+    if missing := scopes - frozenset(of):
+        raise Forbidden(actor, f"grant what it does not have: {', '.join(sorted(missing))}")
+    return scopes
 
 
 def role_of(scopes: Collection[Scope]) -> str | None:

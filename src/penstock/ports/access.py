@@ -4,11 +4,13 @@ Of a key and of a session only a hash is kept, of a password only what scrypt ma
 audited with whoever made it. What is no longer valid is still found: whoever asks is told why.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import NamedTuple, Protocol
 
 from penstock.domain.access import Scope
+from penstock.errors import InvalidSetting
 
 
 class ApiKey(NamedTuple):
@@ -57,6 +59,25 @@ class User(NamedTuple):
     def __repr__(self) -> str:
         return f"User({self.name!r}, '***')"
 
+    def changed(
+        self,
+        *,
+        password: str | None,
+        scopes: Iterable[Scope] | None,
+        tenant: str | EllipsisType | None,
+    ) -> "User":
+        """Return the user as he will be: None keeps password and scopes, `...` the tenant."""
+        return self._replace(
+            password=password or self.password,
+            scopes=self.scopes if scopes is None else frozenset(scopes),
+            tenant=self.tenant if isinstance(tenant, EllipsisType) else tenant,
+        )
+
+
+def known_user(name: str) -> InvalidSetting:
+    """Return the error about somebody who was to be new."""
+    return InvalidSetting("name", f'there is a user "{name}" already: penstock users set {name}')
+
 
 class Session(NamedTuple):
     """A log-in; `now` is the store's time when it was looked at."""
@@ -98,13 +119,16 @@ class Access(Protocol):
         *,
         password: str | None,
         scopes: Iterable[Scope] | None,
-        tenant: str | None,
+        tenant: str | EllipsisType | None,
         actor: str,
+        of: Collection[Scope] = frozenset(Scope),
+        new: bool = False,
     ) -> User:
         """Add a user, or change one and end his sessions; audited, without the password.
 
-        None leaves password or scopes as they are; NotFound when there is nobody to leave them of. The
-        tenant is set as it is given.
+        None leaves password or scopes as they are, `...` the tenant: as they are in this very transaction,
+        whatever the caller saw before. NotFound when there is nobody to leave them of. Forbidden when the
+        user could then do more than `of`, InvalidSetting when he is to be `new` and is there already.
         """
 
     def users(self) -> list[User]:
@@ -116,8 +140,12 @@ class Access(Protocol):
     def remove_user(self, name: str, *, actor: str, reason: str) -> None:
         """Remove a user and end his sessions; audited. Raise NotFound."""
 
-    def open_session(self, hash: str, user: str, *, most: timedelta) -> None:  # noqa: A002
-        """Begin a session; audited. Sessions begun longer ago than `most` are forgotten."""
+    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+        """Begin a session; audited. Sessions begun longer ago than `most` are forgotten.
+
+        `password` is what was compared, as it is kept. Return False, and begin nothing, when it is no longer
+        that of the user: what ended all sessions would not have ended this one.
+        """
 
     def session(self, hash: str) -> Session | None:  # noqa: A002
         """Return a session and its user; None = there is none."""

@@ -1,14 +1,15 @@
 """API keys, users and sessions (`ports/access.py`) of the model."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from threading import RLock
+from types import EllipsisType
 
-from penstock.domain.access import Scope, spelled
+from penstock.domain.access import Scope, check_granted, spelled
 from penstock.domain.job import Audit
 from penstock.errors import InvalidSetting, NotFound
-from penstock.ports.access import ApiKey, KnownKey, NewKey, Session, User
+from penstock.ports.access import ApiKey, KnownKey, NewKey, Session, User, known_user
 from penstock.stores.memory.tables import Tables
 
 
@@ -72,21 +73,25 @@ class AccessPart:
         *,
         password: str | None,
         scopes: Iterable[Scope] | None,
-        tenant: str | None,
+        tenant: str | EllipsisType | None,
         actor: str,
+        of: Collection[Scope] = frozenset(Scope),
+        new: bool = False,
     ) -> User:
         """Add a user, or change one and end his sessions."""
         with self._lock:
             stored = self._tables.users.get(name)
+            if stored is not None and new:
+                raise known_user(name)
             if stored is None and (password is None or scopes is None):
                 raise NotFound("user", name)
-            was = stored or User(name, "", frozenset(), tenant, self.now())
-            chosen = was.scopes if scopes is None else frozenset(scopes)
-            made = was._replace(password=password or was.password, scopes=chosen, tenant=tenant)
+            was = stored or User(name, "", frozenset(), None, self.now())
+            made = was.changed(password=password, scopes=scopes, tenant=tenant)
+            check_granted(made.scopes, of, actor)
             self._tables.users[name] = made
             self._end_sessions(name)
             before = stored and {"name": name, "scopes": spelled(stored.scopes), "tenant": stored.tenant}
-            after = {"name": name, "scopes": spelled(made.scopes), "tenant": tenant}
+            after = {"name": name, "scopes": spelled(made.scopes), "tenant": made.tenant}
             after |= {"password": "changed"} if password else {}
             self._noted("user.change" if stored else "user.add", actor, before, after)
             return made
@@ -110,15 +115,19 @@ class AccessPart:
             self._noted("user.remove", actor, {"name": name}, None, reason)
 
     # -- sessions
-    def open_session(self, hash: str, user: str, *, most: timedelta) -> None:  # noqa: A002
-        """Begin a session, and forget old ones."""
+    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+        """Begin a session of somebody with that password, and forget old ones."""
         with self._lock:
+            known = self._tables.users.get(user)
+            if known is None or known.password != password:
+                return False
             now, sessions = self.now(), self._tables.sessions
             for old in [h for h, (_, created_at, _) in sessions.items() if created_at < now - most]:
                 del sessions[old]
             sessions[hash] = (user, now, now)
-            self._tables.users[user] = self._tables.users[user]._replace(seen_at=now)
+            self._tables.users[user] = known._replace(seen_at=now)
             self._noted("user.login", f"user:{user}", None, {"name": user})
+            return True
 
     def session(self, hash: str) -> Session | None:  # noqa: A002
         """Return a session and its user."""

@@ -1,14 +1,15 @@
 """API keys, users and sessions (`ports/access.py`) in a SQL database."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import Final
 
-from penstock.domain.access import Scope, check_scopes, spelled
+from penstock.domain.access import Scope, check_granted, check_scopes, spelled
 from penstock.domain.job import Audit
 from penstock.errors import InvalidSetting, NotFound
-from penstock.ports.access import ApiKey, KnownKey, NewKey, Session, User
+from penstock.ports.access import ApiKey, KnownKey, NewKey, Session, User, known_user
 from penstock.stores.sql.database import Database, Row, Tx, one
 from penstock.stores.sql.rows import AUDIT_COLUMNS
 
@@ -26,13 +27,15 @@ REVOKE: Final = "UPDATE penstock.api_keys SET revoked_at = :now WHERE id = :id"
 KEY_USED: Final = "UPDATE penstock.api_keys SET used_at = now() WHERE id = :id"
 USERS: Final = f"SELECT {_USER} FROM penstock.users ORDER BY name"
 USER: Final = f"SELECT {_USER} FROM penstock.users WHERE name = :name"
-PUT_USER: Final = """
+LOCKED_USER: Final = f"{USER} FOR UPDATE"
+ADD_USER: Final = """
     INSERT INTO penstock.users (name, password, scopes, tenant, created_at)
-    VALUES (:name, :password, :scopes, :tenant, :now)
-        ON CONFLICT (name) DO UPDATE
-       SET password = excluded.password, scopes = excluded.scopes, tenant = excluded.tenant"""
+    VALUES (:name, :password, :scopes, :tenant, now()) ON CONFLICT DO NOTHING"""
+CHANGE_USER: Final = """
+    UPDATE penstock.users SET password = :password, scopes = :scopes, tenant = :tenant WHERE name = :name"""
 REMOVE_USER: Final = "DELETE FROM penstock.users WHERE name = :name"
-USER_SEEN: Final = "UPDATE penstock.users SET seen_at = now() WHERE name = :name"
+# It waits for whoever is changing the password, and then finds that it is another.
+USER_SEEN: Final = "UPDATE penstock.users SET seen_at = now() WHERE name = :name AND password = :password"
 OPEN_SESSION: Final = """
     INSERT INTO penstock.sessions (hash, name, created_at, seen_at) VALUES (:hash, :name, :now, :now)"""
 SESSION: Final = "SELECT name, created_at, seen_at FROM penstock.sessions WHERE hash = :hash"
@@ -76,12 +79,30 @@ class AccessPart:
         *,
         password: str | None,
         scopes: Iterable[Scope] | None,
-        tenant: str | None,
+        tenant: str | EllipsisType | None,
         actor: str,
+        of: Collection[Scope] = frozenset(Scope),
+        new: bool = False,
     ) -> User:
         """Add a user, or change one and end his sessions."""
-        chosen = None if scopes is None else spelled(scopes)
-        return self.db.write(lambda tx: _put_user(tx, name, password, chosen, tenant=tenant, actor=actor))
+        chosen = None if scopes is None else frozenset(scopes)
+
+        def put(tx: Tx) -> User:
+            stored = _stored(tx, name, LOCKED_USER)
+            if stored is not None and new:
+                raise known_user(name)
+            if stored is None and (password is None or chosen is None):
+                raise NotFound("user", name)
+            was = stored or User(name, "", frozenset(), None, tx.now)
+            made = was.changed(password=password, scopes=chosen, tenant=tenant)
+            check_granted(made.scopes, of, actor)
+            if not _written(tx, ADD_USER if stored is None else CHANGE_USER, made):
+                return put(tx)  # somebody was faster: now it is a change of what he wrote
+            tx.execute(FORGET_OF_USER, name=name)
+            _note_user(tx, actor, stored, made, new_password=password is not None)
+            return made
+
+        return self.db.write(put)
 
     def users(self) -> list[User]:
         """Return every user by name."""
@@ -89,16 +110,16 @@ class AccessPart:
 
     def user(self, name: str) -> User | None:
         """Return one user."""
-        return self.db.read(lambda tx: _known_user(tx, name))
+        return self.db.read(lambda tx: _stored(tx, name))
 
     def remove_user(self, name: str, *, actor: str, reason: str) -> None:
         """Remove a user and end his sessions."""
         self.db.write(lambda tx: _remove_user(tx, name, actor=actor, reason=reason))
 
     # -- sessions
-    def open_session(self, hash: str, user: str, *, most: timedelta) -> None:  # noqa: A002
-        """Begin a session, and forget old ones."""
-        self.db.write(lambda tx: _open(tx, hash, user, most))
+    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+        """Begin a session of somebody with that password, and forget old ones."""
+        return self.db.write(lambda tx: _open(tx, hash, user, password, most))
 
     def session(self, hash: str) -> Session | None:  # noqa: A002
         """Return a session and its user."""
@@ -142,23 +163,19 @@ def _revoke(tx: Tx, name: str, *, actor: str, reason: str) -> ApiKey:
     return key._replace(revoked_at=tx.now)
 
 
-def _put_user(
-    tx: Tx, name: str, password: str | None, scopes: str | None, *, tenant: str | None, actor: str
-) -> User:
-    stored = _known_user(tx, name)
-    if stored is None and (password is None or scopes is None):
-        raise NotFound("user", name)
-    before = None if stored is None else {"scopes": spelled(stored.scopes), "tenant": stored.tenant}
-    new_password = password or (stored.password if stored else "")
-    new_scopes = scopes or (spelled(stored.scopes) if stored else "")
-    tx.execute(PUT_USER, name=name, password=new_password, scopes=new_scopes, tenant=tenant, now=tx.now)
-    tx.execute(FORGET_OF_USER, name=name)
-    after = {"scopes": new_scopes, "tenant": tenant} | ({"password": "changed"} if password else {})
-    action = "user.add" if stored is None else "user.change"
-    _note(tx, action, actor, before and {"name": name, **before}, {"name": name, **after})
-    found = _known_user(tx, name)
-    assert found is not None  # noqa: S101 - it was just written
-    return found
+def _written(tx: Tx, sql: str, user: User) -> bool:
+    values = {"password": user.password, "scopes": spelled(user.scopes), "tenant": user.tenant}
+    return tx.execute(sql, name=user.name, **values) > 0
+
+
+def _note_user(tx: Tx, actor: str, stored: User | None, made: User, *, new_password: bool) -> None:
+    before = None if stored is None else _told(stored)
+    after = _told(made) | ({"password": "changed"} if new_password else {})
+    _note(tx, "user.add" if stored is None else "user.change", actor, before, after)
+
+
+def _told(user: User) -> dict[str, str | None]:
+    return {"name": user.name, "scopes": spelled(user.scopes), "tenant": user.tenant}
 
 
 def _remove_user(tx: Tx, name: str, *, actor: str, reason: str) -> None:
@@ -168,23 +185,25 @@ def _remove_user(tx: Tx, name: str, *, actor: str, reason: str) -> None:
     _note(tx, "user.remove", actor, {"name": name}, None, reason=reason)
 
 
-def _open(tx: Tx, hash_: str, name: str, most: timedelta) -> None:
+def _open(tx: Tx, hash_: str, name: str, password: str, most: timedelta) -> bool:
+    if not tx.execute(USER_SEEN, name=name, password=password):
+        return False
     tx.execute(FORGET_OLD, since=tx.now - most)
     tx.execute(OPEN_SESSION, hash=hash_, name=name, now=tx.now)
-    tx.execute(USER_SEEN, name=name)
     _note(tx, "user.login", f"user:{name}", None, {"name": name})
+    return True
 
 
 def _session(tx: Tx, hash_: str) -> Session | None:
     row = one(tx.fetch(SESSION, hash=hash_))
-    user = None if row is None else _known_user(tx, row[0])
+    user = None if row is None else _stored(tx, row[0])
     if row is None or user is None:
         return None
     return Session(user, _at(tx, row[1]), _at(tx, row[2]), tx.now)
 
 
-def _known_user(tx: Tx, name: str) -> User | None:
-    row = one(tx.fetch(USER, name=name))
+def _stored(tx: Tx, name: str, sql: str = USER) -> User | None:
+    row = one(tx.fetch(sql, name=name))
     return None if row is None else _user(tx, row)
 
 

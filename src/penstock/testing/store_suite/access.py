@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.domain.access import ROLES, Scope
-from penstock.errors import InvalidSetting, NotFound
+from penstock.errors import Forbidden, InvalidSetting, NotFound
 from penstock.ports.access import NewKey
 from penstock.ports.store import Store
 
@@ -76,12 +76,57 @@ class AccessTests:
             store.remove_user("ada", actor="ops", reason="left")
         assert store.user("ada") is None
 
+    def test_of_a_user_stays_what_is_not_given(self, store: Store) -> None:
+        """As the store has it by then: whoever changes a password unbinds nobody."""
+        store.put_user("ada", password="p1", scopes=READ, tenant="acme", actor="ops")  # noqa: S106
+        ada = store.put_user("ada", password="p2", scopes=None, tenant=..., actor="ops")  # noqa: S106
+        new = store.put_user("bob", password="p1", scopes=READ, tenant=..., actor="ops")  # noqa: S106
+
+        assert (ada.password, ada.scopes, ada.tenant) == ("p2", READ, "acme")
+        assert new.tenant is None
+        assert store.users() == [ada, new]
+        entries = store.audit_log().entries
+        assert '"tenant": "acme"' in str(entries[1].after)
+
+    def test_nobody_changes_somebody_who_may_more(self, store: Store) -> None:
+        """By a new password he would come in as that one; it goes by what the user may by then."""
+        store.put_user("ada", password="p1", scopes=ROLES["admin"], tenant=None, actor="ops")  # noqa: S106
+        with pytest.raises(Forbidden, match="grant what it does not have: admin, enqueue"):
+            store.put_user("ada", password="p2", scopes=None, tenant=..., actor="ops", of=READ)  # noqa: S106
+        with pytest.raises(Forbidden):
+            store.put_user("bob", password="p", scopes=ROLES["admin"], tenant=None, actor="ops", of=READ)  # noqa: S106
+
+        ada = store.user("ada")
+        assert ada is not None
+        assert ada.password == "p1"  # noqa: S105
+        assert store.user("bob") is None
+
+    def test_somebody_new_takes_no_place_of_another(self, store: Store) -> None:
+        """He would get a password and rights that were meant for somebody else."""
+        ada = store.put_user("ada", password="p1", scopes=READ, tenant=None, actor="ops", new=True)  # noqa: S106
+        with pytest.raises(InvalidSetting, match='there is a user "ada" already'):
+            store.put_user("ada", password="p2", scopes=READ, tenant=None, actor="ops", new=True)  # noqa: S106
+
+        assert store.user("ada") == ada
+
+    def test_no_session_begins_with_a_password_that_was_changed(self, store: Store) -> None:
+        """It was compared before the change, and would outlive the end of all sessions."""
+        store.put_user("ada", password="p1", scopes=READ, tenant=None, actor="ops")  # noqa: S106
+        store.put_user("ada", password="p2", scopes=None, tenant=..., actor="ops")  # noqa: S106
+
+        assert not store.open_session("s1", "ada", password="p1", most=HOUR)  # noqa: S106
+        assert not store.open_session("s1", "nobody", password="p1", most=HOUR)  # noqa: S106
+        assert store.session("s1") is None
+        assert "user.login" not in {entry.action for entry in store.audit_log().entries}
+        assert store.open_session("s2", "ada", password="p2", most=HOUR)  # noqa: S106
+        assert store.session("s2") is not None
+
     def test_a_session_lasts_until_it_is_closed_or_its_user_changes(self, store: Store) -> None:
         """Whoever changes a password ends what was begun with the old one."""
         for name in ("ada", "bob"):
             store.put_user(name, password="p1", scopes=READ, tenant=None, actor="ops")  # noqa: S106
         for hash_, name in (("s1", "ada"), ("s2", "ada"), ("s3", "ada"), ("s4", "bob")):
-            store.open_session(hash_, name, most=HOUR)
+            assert store.open_session(hash_, name, password="p1", most=HOUR)  # noqa: S106
 
         session = store.session("s1")
         assert session is not None
@@ -103,8 +148,8 @@ class AccessTests:
     def test_old_sessions_are_forgotten(self, store: Store) -> None:
         """The table does not grow for ever."""
         store.put_user("ada", password="p1", scopes=READ, tenant=None, actor="ops")  # noqa: S106
-        store.open_session("s1", "ada", most=HOUR)
-        store.open_session("s2", "ada", most=-HOUR)
+        store.open_session("s1", "ada", password="p1", most=HOUR)  # noqa: S106
+        store.open_session("s2", "ada", password="p1", most=-HOUR)  # noqa: S106
 
         assert store.session("s1") is None
         assert store.session("s2") is not None
@@ -115,7 +160,7 @@ class AccessTests:
         store.revoke_key("ci", actor="ops2", reason="left")
         store.put_user("ada", password="hush2", scopes=READ, tenant=None, actor="ops")  # noqa: S106
         store.put_user("ada", password="hush3", scopes=None, tenant=None, actor="ops")  # noqa: S106
-        store.open_session("hush4", "ada", most=HOUR)
+        store.open_session("hush4", "ada", password="hush3", most=HOUR)  # noqa: S106
         store.remove_user("ada", actor="ops", reason="gone")
 
         entries = store.audit_log().entries

@@ -11,7 +11,7 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs, who_of
 from penstock.domain.access import ROLES, Scope, told
 from penstock.domain.durations import BadDuration, parse_duration
-from penstock.errors import InvalidSetting, PenstockError
+from penstock.errors import InvalidSetting, NotFound, PenstockError
 from penstock.granting import grant_key, grant_login
 from penstock.ports.access import ApiKey, User
 from penstock.ui.site import AnyRequest, Site, acted, form, who
@@ -120,12 +120,14 @@ def _make_key(site: Site, request: AnyRequest, fields: Mapping[str, str]) -> tup
 def _let_in(site: Site, request: AnyRequest, fields: Mapping[str, str], password: str | None) -> User:
     """Add somebody, or change him: what the form leaves empty stays as it is, his tenant too."""
     name, granted = fields.get("name", ""), _granted(request, fields)
-    known = site.store.user(name)
-    if known is None and not (granted["scopes"] or granted["roles"]):
-        raise InvalidSetting("role", f"choose what {name} may do: there is no such user yet")
-    kept = None if known is None or "unbound" in fields else known.tenant
-    tenant = fields.get("tenant") or kept
-    return grant_login(site.store, name, password=password, tenant=tenant, entropy=os.urandom, **granted)
+    tenant = fields.get("tenant") or (None if "unbound" in fields else ...)
+    try:
+        return grant_login(site.store, name, password=password, tenant=tenant, entropy=os.urandom, **granted)
+    except NotFound:
+        if granted["scopes"] or granted["roles"]:
+            raise
+        problem = f"choose what {name} may do: there is no such user yet"
+        raise InvalidSetting("role", problem) from None
 
 
 def _granted(request: AnyRequest, fields: Mapping[str, str]) -> dict[str, Any]:
