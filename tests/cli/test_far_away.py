@@ -2,8 +2,11 @@
 
 import json
 import shlex
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +18,13 @@ from penstock.cli.main import main
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead
 from penstock.domain.pools import pool
-from penstock.ports.store import Ask
+from penstock.domain.states import Verb
+from penstock.ports.store import Ask, Store
 from penstock.stores.connect import connect
 from tests.api.node import served
 from tests.security.conftest import make_key
 
+NUMBERS = count()
 LOOKS = [
     "jobs list",
     'jobs list "state:dead error:gone"',
@@ -112,9 +117,9 @@ def allowed(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     """Return `allowed("enqueue", "jobs list")`: a command with a key of one scope, which the node wants."""
     with Client(connect(place.store), actor="api") as client, served(client, login=True) as http:
 
-        def run(scope: str, line: str) -> Result:
-            name = f"{tmp_path.name}-{scope}"
-            key = make_key(client.store, name, scope)["Authorization"].removeprefix("Bearer ")
+        def run(scope: str, line: str, tenant: str | None = None) -> Result:
+            name = f"{tmp_path.name}-{scope}-{next(NUMBERS)}"
+            key = make_key(client.store, name, scope, tenant=tenant)["Authorization"].removeprefix("Bearer ")
             monkeypatch.setenv("PENSTOCK_API_KEY", key)
             return CliRunner().invoke(main, [*shlex.split(line), "--url", http.node.url])
 
@@ -132,6 +137,61 @@ def test_whoever_may_not_see_the_job_he_waits_for_learns_that_it_is_in(
     assert f"the job is in: {job}" in waited.stderr
     assert "it needs the scope read" in waited.stderr
     assert place.json(f"jobs show {job}", far=False)[0]["state"] == "pending"
+
+
+@contextmanager
+def leading(store: Store) -> Iterator[None]:
+    """Carry out what begins to hold jobs, as a node that leads does."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.01):
+            for operation in store.open_operations():
+                if operation.verb == Verb.HOLD:
+                    step = (
+                        store.collect_operation if operation.state == "collecting" else store.work_operation
+                    )
+                    step(operation.id)
+
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(work)
+        try:
+            yield
+        finally:
+            over.set()
+            working.result(10)
+
+
+def test_what_a_tenants_key_does_is_done(allowed: Callable[..., Result], place: Place) -> None:
+    """Who leads, whether a node is there, how much is in a lane: no tenant is told, and nothing fails."""
+    waited = allowed("operator", "enqueue orders 1 --at +1h --wait --timeout 1ms", tenant="acme")
+    assert "still pending" in waited.stderr
+    assert "not known here" not in waited.stderr
+    with closing(connect(place.store)) as store, leading(store):
+        held = allowed("operator", "bulk hold tenant:acme --reason wait --yes", tenant="acme")
+
+    assert (held.exit_code, "done: 1 of 1" in held.stderr) == (0, True), held.output
+    lanes = allowed("operator", "lanes list", tenant="acme")
+    assert (lanes.exit_code, "orders" in lanes.stdout) == (0, True), lanes.output
+    assert "not told to this key" in lanes.stderr
+
+
+@pytest.mark.parametrize(
+    ("pause", "resume", "goes_on"),
+    [
+        ("pause-all", "resume-all", "all lanes go on"),
+        ("targets pause http://a.example", "targets resume http://a.example", "http://a.example goes on"),
+    ],
+)
+def test_who_may_stop_may_let_go(
+    allowed: Callable[..., Result], place: Place, pause: str, resume: str, goes_on: str
+) -> None:
+    paused = allowed("operate", f"{pause} --reason lunch")
+    assert paused.exit_code == 0, paused.output
+    resumed = allowed("operate", resume)
+    assert (resumed.exit_code, goes_on in resumed.stderr) == (0, True), resumed.output
+    known = CliRunner().invoke(main, [*shlex.split(resume), "--store", place.store])
+    assert "was not paused" in known.stderr
 
 
 def test_jobs_are_not_exported_to_be_enqueued_without_what_they_carry(

@@ -14,7 +14,7 @@ import click
 from penstock.cli import INTERRUPTED
 from penstock.cli.bulk import Stream
 from penstock.cli.errors import printing
-from penstock.cli.options import json_option, note, page_of, with_client
+from penstock.cli.options import if_told, json_option, note, page_of, with_client
 from penstock.cli.order import advice, lost
 from penstock.cli.render import print_json
 from penstock.cli.times import HELP, METAVAR, time_option
@@ -211,7 +211,7 @@ def _count_down(client: Client, id_: str, timeout: timedelta | None) -> None:
     """Tell a person who watches how long it is until the job is due; it may be cancelled meanwhile."""
     job, now = client.get(id_), client.store.now()
     left = (job.live.due_at - now).total_seconds()
-    if job.state not in TERMINAL and not alive(client.store.nodes(), now):
+    if job.state not in TERMINAL and if_told(lambda: not alive(client.store.nodes(), now)):
         note("note: no node is running that would send it; start one: penstock serve", fg="yellow")
     if not sys.stderr.isatty() or (timeout is not None and timeout.total_seconds() < left):
         return

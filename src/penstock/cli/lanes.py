@@ -9,7 +9,7 @@ import click
 from penstock.cli import named
 from penstock.cli.errors import Misconfigured
 from penstock.cli.named import LANE
-from penstock.cli.options import actor, json_option, note, with_client
+from penstock.cli.options import actor, if_told, json_option, note, with_client
 from penstock.cli.render import print_json, print_table, styled
 from penstock.client import Client
 from penstock.config import file as files
@@ -46,26 +46,36 @@ def lanes() -> None:
 @with_client
 def list_(client: Client, *, as_json: bool) -> None:
     """List lanes: where they send, how fast, and how many jobs are in them."""
-    now, counts = client.store.now(), client.counts()
+    now, counts = client.store.now(), if_told(client.counts)
     found = sorted(client.store.lanes().values(), key=lambda lane: lane.name)
+    if counts is None:
+        note("note: how many jobs are in them is not told to this key", fg="yellow")
     if as_json:
         print_json({"lanes": [lane_object(lane, _counts(lane.name, counts)) for lane in found]})
         return
     rows = []
     for lane in found:
-        n = {state: counts.get((lane.name, state), 0) for state in JobState}
         state = "disabled" if not lane["enabled"] else "paused" if lane.stopped(now) else "on"
         limit = lane["rate"] or lane["pool"]
-        out = sum(n[state] for state in IN_FLIGHT)
-        where = lane["target"] or lane["queue"]
-        waiting = n[JobState.PENDING] + n[JobState.WAITING]
-        row = (lane.name, state, lane["sink"], lane["mode"], limit, waiting, out, n[JobState.HELD])
-        rows.append((*row, n[JobState.DEAD], where))
+        numbers = _numbers(lane.name, counts)
+        rows.append(
+            (lane.name, state, lane["sink"], lane["mode"], limit, *numbers, lane["target"] or lane["queue"])
+        )
     head = ["lane", "is", "sink", "mode", "limit", "waiting", "out", "held", "dead", "target"]
     print_table(head, rows, empty="no lane yet\nTry: penstock lanes set hello --create")
 
 
-def _counts(lane: str, counts: Mapping[tuple[str, JobState], int]) -> dict[str, int]:
+def _numbers(lane: str, counts: Mapping[tuple[str, JobState], int] | None) -> list[int | None]:
+    """Return how many jobs of a lane wait, are out, held and dead; nothing where that is not told."""
+    columns = ({JobState.PENDING, JobState.WAITING}, IN_FLIGHT, {JobState.HELD}, {JobState.DEAD})
+    if counts is None:
+        return [None] * len(columns)
+    return [sum(counts.get((lane, state), 0) for state in states) for states in columns]
+
+
+def _counts(lane: str, counts: Mapping[tuple[str, JobState], int] | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
     return {state.label: n for (name, state), n in sorted(counts.items()) if name == lane}
 
 

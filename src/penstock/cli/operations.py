@@ -12,7 +12,7 @@ import click
 
 from penstock.bulk import Preview
 from penstock.cli import INTERRUPTED
-from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
+from penstock.cli.options import confirmed, if_told, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.render import ago, on_terminal, print_facts, print_json, print_table
 from penstock.client import Client
 from penstock.domain.operations import MOST_RATE, OPEN, STATES, Operation
@@ -180,7 +180,7 @@ def _watch(client: Client, operation: Operation) -> Operation:
     """Return the operation once it has ended; Ctrl-C leaves it to itself."""
     pause, shown = threading.Event(), sys.stderr.isatty()
     try:
-        if client.store.leader() is None:
+        if if_told(lambda: client.store.leader() is None):
             note("no node leads now: it begins when one does")
         while operation.state in OPEN:
             if shown:

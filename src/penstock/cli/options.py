@@ -18,11 +18,12 @@ from click.core import ParameterSource
 from penstock.cli.errors import Misconfigured, reported
 from penstock.client import Client
 from penstock.config.settings import load
-from penstock.errors import InvalidConfig, InvalidSetting
+from penstock.errors import InvalidConfig, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
 EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - not bound to, only read
 Command = TypeVar("Command", bound=Callable[..., object])
+Answer = TypeVar("Answer")
 
 
 def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -204,6 +205,17 @@ def confirmed(question: str, *, yes: bool) -> None:
     if not sys.stdin or not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody is there to answer: say --yes.")
     click.confirm(question, abort=True, err=True)
+
+
+def if_told(ask: Callable[[], Answer]) -> Answer | None:
+    """Return what is worth a note at most; None where it is not told, to a key of a tenant for example.
+
+    What somebody asked for is done all the same, and is not to look as if it were not.
+    """
+    try:
+        return ask()
+    except PenstockError:
+        return None
 
 
 def note(text: str, **style: Any) -> None:  # noqa: ANN401 - click's own

@@ -4,6 +4,7 @@ import click
 
 from penstock.cli.options import (
     actor,
+    if_told,
     json_option,
     note,
     reason_option,
@@ -39,9 +40,9 @@ def pause_all(client: Client, *, reason: str, until: str | None, as_json: bool) 
 @with_client
 def resume_all(client: Client, *, reason: str, as_json: bool) -> None:
     """Let every lane go on that is not paused itself."""
-    before = client.store.store_pause()
+    idle = if_told(lambda: client.store.store_pause() is None)
     pause = client.store.pause_store(paused=False, actor=actor(), reason=reason)
-    _print(pause, "the store was not paused" if before is None else "all lanes go on", as_json=as_json)
+    _print(pause, "the store was not paused" if idle else "all lanes go on", as_json=as_json)
 
 
 def _print(pause: Pause | None, said: str, *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import click
 
 from penstock.cli.options import (
     actor,
+    if_told,
     json_option,
     note,
     reason_option,
@@ -105,10 +106,10 @@ def pause(client: Client, target: str, *, reason: str, until: str | None, as_jso
 def resume(client: Client, target: str, *, reason: str, as_json: bool) -> None:
     """Let a paused target go on; jobs that waited go within seconds."""
     name = paused_name(target)
-    known = client.store.targets().get(name)
-    was = known is not None and known.pause is not None
+    known = if_told(client.store.targets)
+    idle = known is not None and (name not in known or known[name].pause is None)
     found = client.store.pause_target(name, paused=False, actor=actor(), reason=reason)
-    _print(name, found, "goes on" if was else "was not paused", as_json=as_json)
+    _print(name, found, "was not paused" if idle else "goes on", as_json=as_json)
 
 
 def _print(name: str, pause: Pause | None, said: str, *, as_json: bool) -> None:
