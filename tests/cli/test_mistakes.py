@@ -35,6 +35,19 @@ WRONG = [
     (["lanes", "pause", "hello", "--reason", "r", "--until", "2020-01-01T00:00:00Z"], "is past already"),
     (["pause-all", "--reason", "r", "--until", "2020-01-01T00:00:00Z"], "is past already"),
     (["migrate", "--print", "--json"], "leave out --json"),
+    (
+        ["lanes", "pause", "hello", "--reason", "o\udcff"],
+        "Invalid value for '--reason': holds a lone surrogate",
+    ),
+    (["lanes", "set", "hello", "target=http://o\udcff"], "target: holds a lone surrogate"),
+    (["resume-all", "--reason", " "], "say why"),
+    (["groups", "pause", "hello", "o\udcff", "--reason", "r"], "group: holds a lone surrogate"),
+    (["groups", "resume", "hello", "o\udcff"], "group: holds a lone surrogate"),
+    (["targets", "pause", "http://o\udcff", "--reason", "r"], "say scheme and host"),
+    (["users", "set", "o\udcff", "--role", "viewer"], "letters, digits and"),
+    (["users", "password", "o\udcff", "--password-stdin"], "letters, digits and"),
+    (["users", "remove", "o\udcff", "--reason", "r", "--yes"], "letters, digits and"),
+    (["access", "revoke", "o\udcff", "--reason", "r", "--yes"], "letters, digits and"),
 ]
 
 

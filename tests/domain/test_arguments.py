@@ -17,6 +17,7 @@ BAD: list[tuple[Callable[[object], object], object, type[PenstockError], str]] =
     (arguments.check_several, "mail", InvalidJob, "jobs: is one str: give a list of jobs"),
     (arguments.check_batch, 0, InvalidJob, "batch: 0 is no size"),
     (arguments.check_reason, " ", InvalidJob, "reason: say why"),
+    (arguments.check_group, "a\0", InvalidQuery, "group: holds a NUL"),
     (arguments.check_key, "\0", InvalidQuery, "key: .* NUL"),
     (arguments.check_timeout, "5", InvalidQuery, "timeout: '5' is no stretch of time"),
     (arguments.check_timeout, True, InvalidQuery, "timeout: True is no stretch of time"),
@@ -53,6 +54,7 @@ def test_what_can_be_comes_back() -> None:
     assert arguments.check_timeout(timedelta(1)) == timedelta(1)
     assert arguments.check_timeout(0.5) == timedelta(milliseconds=500)
     assert arguments.check_key("k") == "k"
+    assert arguments.check_group("g") == "g"
     assert arguments.check_verb("skip") is Verb.SKIP
     arguments.check_edit({"payload": 1})
     arguments.check_several([{"lane": "mail"}])

@@ -711,7 +711,7 @@ def test_a_target_that_is_no_address_has_no_name() -> None:
     assert facts(lane=lane_of("orders"), pool=pool_of("web", key="target")).limits["pool/web"] is Gate.POOL
     assert target_of("http://[::1/hook") is None
     assert paused_name("https://ann:x@API.example:8443/hook?a=1") == "https://api.example:8443"
-    for wrong in ("orders", "", "http://a\x00b", f"http://{'a' * 500}"):
+    for wrong in ("orders", "", "http://a\x00b", "http://a\udcff", f"http://{'a' * 500}"):
         with pytest.raises(InvalidQuery, match="say scheme and host"):
             paused_name(wrong)
 

@@ -16,7 +16,7 @@ CASES: dict[str, tuple[list[Any], list[Any]]] = {
     "enabled": ([True, False], [None, 1, "true"]),
     "mode": (["immediate", "next_on_error", "block_on_error"], [None, "IMMEDIATE", 1, []]),
     "sink": (["http"], [None, "", 7]),
-    "queue": ([None, "https://queue/1"], ["", 1, "a\0b"]),
+    "queue": ([None, "https://queue/1"], ["", 1, "a\0b", "a\udcff"]),
     "target": ([None, "http://127.0.0.1/"], [""]),
     "format": ([None, "pointer", "full", "app", "payload"], ["json", True]),
     "complete_on": ([None, "sent", "reported"], ["done"]),

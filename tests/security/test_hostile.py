@@ -17,10 +17,11 @@ from penstock import Client
 from penstock.cli.main import main
 from penstock.domain.intake import Fields
 from penstock.domain.lanes import SETTINGS, lane
-from penstock.domain.pools import POOL_SETTINGS
+from penstock.domain.pools import POOL_SETTINGS, pool
 from penstock.errors import PenstockError
 from penstock.observability.logs import configure
 from penstock.stores.connect import connect
+from penstock.ui.telling import NOTE, read_note
 from tests.api.node import Http, served
 from tests.security.forms import forms_of
 from tests.security.hostile import HOSTILE, worries
@@ -166,6 +167,41 @@ def test_no_field_of_any_form_breaks_anything(hurt: Http, texts: int) -> None:
     assert wrong == []
     assert len(forms) > 15
     assert at > 90
+
+
+NUL = "a\0b"
+# Forms that act on a name, a group or for a reason.
+ACTS = [
+    *(
+        f"{thing}/{verb}"
+        for thing in ("/lanes/orders", "/pools/web", "/store")
+        for verb in ("pause", "resume")
+    ),
+    *(f"/targets/{verb}?target=http://a.example" for verb in ("pause", "resume", "reset")),
+    *(f"/groups/{path}lane=orders&group=g" for path in ("act?verb=pause&", "resume?")),
+    *(f"/nodes/7/{verb}" for verb in ("drain", "resume")),
+    *("/access/users/remove?name=ada", "/access/revoke?id=k"),
+]
+NAMES = ["/access/users/remove?name={}", "/access/revoke?id={}", "/access/users?name={}&role=viewer"]
+NAMES += ["/groups/act?verb=pause&lane=orders&group={}", "/groups/resume?lane=orders&group={}"]
+
+
+@pytest.mark.parametrize("where", ["sqlite_url", "pg_url"])
+def test_what_no_database_keeps_is_refused_by_every_form(request: pytest.FixtureRequest, where: str) -> None:
+    """PostgreSQL takes no NUL, and SQLite would keep it: neither is asked."""
+    with Client(request.getfixturevalue(where)) as client, served(client) as http:
+        client.store.put_lane(lane("orders"), actor="test")
+        client.store.put_pool(pool("web"), actor="test")
+        before = client.store.audit_log().entries
+        asked = [(url, NUL) for url in ACTS] + [(url.format(quote(NUL)), "test") for url in NAMES]
+        answers = {url: http.request("POST", url, data={"reason": reason}) for url, reason in asked}
+        told = {url: read_note(answer.cookies.get(NOTE)) for url, answer in answers.items()}
+
+        assert [url for url, note in told.items() if note is None or not note["bad"]] == []
+        assert client.store.audit_log().entries == before
+        assert http.get("/groups", params={"group": NUL}, headers=HTML).status_code == 422
+        put = http.request("PUT", f"/api/users/{quote(NUL)}", json={"tenant": None})
+        assert put.status_code == 422
 
 
 @pytest.mark.parametrize("texts", HOW_MANY)

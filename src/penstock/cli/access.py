@@ -11,7 +11,7 @@ from penstock.cli.options import actor, confirmed, json_option, note, reason_opt
 from penstock.cli.render import ago, print_json, print_table
 from penstock.cli.serve import Duration
 from penstock.client import Client
-from penstock.domain.access import ROLES, Scope, spelled, told
+from penstock.domain.access import ROLES, Scope, check_label, spelled, told
 from penstock.granting import grant_key, key_object
 
 role_option: Final = click.option(
@@ -113,7 +113,7 @@ def list_(client: Client, *, everything: bool, as_json: bool) -> None:
 def revoke(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Let a key open nothing from now on: within a second, on every node."""
     confirmed(f"Revoke the key {name}?", yes=yes)
-    key = client.store.revoke_key(name, actor=actor(), reason=reason)
+    key = client.store.revoke_key(check_label(name), actor=actor(), reason=reason)
     if as_json:
         print_json(key_object(key, client.store.now()))
     else:

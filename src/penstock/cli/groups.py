@@ -22,6 +22,7 @@ from penstock.cli.options import (
 from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
 from penstock.cli.times import HELP, time_option
 from penstock.client import Client
+from penstock.domain.arguments import check_group
 from penstock.domain.filters import MAX_PAGE
 from penstock.ports.insight import GroupRow
 from penstock.wire import group_object
@@ -109,7 +110,7 @@ def pause(client: Client, lane: str, group: str, *, reason: str, until: str | No
     """Stop one ordered group; its jobs wait, other groups go on."""
     at = time_option("--until", until, client.store.now(), future=True)
     who = {"actor": actor(), "reason": reason}
-    client.store.pause_group(client.lane(lane).name, group, paused=True, until=at, **who)
+    client.store.pause_group(client.lane(lane).name, check_group(group), paused=True, until=at, **who)
     if as_json:
         print_json({"lane": lane, "group": group, "paused": True, "until": at})
     else:
@@ -124,7 +125,8 @@ def pause(client: Client, lane: str, group: str, *, reason: str, until: str | No
 @with_client
 def resume(client: Client, lane: str, group: str, *, reason: str, as_json: bool) -> None:
     """Let a paused group go on."""
-    client.store.pause_group(client.lane(lane).name, group, paused=False, actor=actor(), reason=reason)
+    name = check_group(group)
+    client.store.pause_group(client.lane(lane).name, name, paused=False, actor=actor(), reason=reason)
     client.store.wake([lane])
     if as_json:
         print_json({"lane": lane, "group": group, "paused": False, "until": None})

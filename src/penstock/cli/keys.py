@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import click
 
-from penstock.cli.options import actor, confirmed, json_option, note, reason_option, with_database, yes_option
+from penstock.cli.options import (
+    actor,
+    confirmed,
+    json_option,
+    maybe_reason_option,
+    note,
+    reason_option,
+    with_database,
+    yes_option,
+)
 from penstock.cli.render import print_facts, print_json, print_table
 from penstock.client import Client
 from penstock.domain.durations import format_duration
@@ -72,7 +81,7 @@ def rotate(client: Client, name: str, *, reason: str, yes: bool, as_json: bool) 
 @name_argument
 @click.option("--kid", metavar="KID", help="Which one. Default: the one that signs.")
 @click.option("--reveal", is_flag=True, help="Print the key itself; audited, so say why.")
-@click.option("--reason", metavar="TEXT", help="Why; kept in the audit with your name.")
+@maybe_reason_option
 @json_option
 @with_database
 def show(

@@ -18,7 +18,8 @@ from click.core import ParameterSource
 from penstock.cli.errors import Misconfigured, reported
 from penstock.client import Client
 from penstock.config.settings import load
-from penstock.errors import InvalidConfig, InvalidSetting, PenstockError
+from penstock.domain.arguments import check_reason
+from penstock.errors import InvalidConfig, InvalidJob, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
 EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - not bound to, only read
@@ -48,6 +49,14 @@ def api_url(_: click.Context, option: click.Parameter, value: str | None) -> str
     return value
 
 
+def _reason(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return why, or refuse what the API refuses: a terminal may send bytes that are no text."""
+    try:
+        return None if value is None else check_reason(value)
+    except InvalidJob as error:
+        raise click.BadParameter(error.problem, param=option) from error
+
+
 store_option: Final = click.option(
     "--store",
     "url",
@@ -68,12 +77,14 @@ config_option: Final = click.option(
     help="The configuration file. Default: ./penstock.toml, if there is one.",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-reason_option: Final = click.option(
-    "--reason", metavar="TEXT", required=True, help="Why; kept in the audit with your name."
-)
-why_option: Final = click.option(
-    "--reason", metavar="TEXT", default="resumed", help="Why; kept in the audit with your name."
-)
+_WHY: Final[dict[str, Any]] = {
+    "metavar": "TEXT",
+    "callback": _reason,
+    "help": "Why; kept in the audit with your name.",
+}
+reason_option: Final = click.option("--reason", required=True, **_WHY)
+why_option: Final = click.option("--reason", default="resumed", **_WHY)
+maybe_reason_option: Final = click.option("--reason", **_WHY)
 until_option: Final = click.option(
     "--until", metavar="TIME", help="Goes on by itself then. Default: until resumed."
 )

@@ -36,6 +36,14 @@ def check_reason(text: object) -> str:
     return said
 
 
+def check_group(name: object) -> str:
+    """Return the name of a group that somebody acts on, or raise InvalidQuery: no store keeps another."""
+    try:
+        return check_text(name)
+    except (ValueError, TypeError) as error:
+        raise InvalidQuery("group", str(error)) from None
+
+
 def check_key(key: object) -> str:
     """Return the key that makes asking twice safe, or raise InvalidQuery."""
     try:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from penstock.domain.durations import parse_duration, parse_size
 from penstock.domain.names import check_lane_name
 from penstock.domain.ordering import Mode
+from penstock.domain.payloads import SURROGATE
 from penstock.domain.rates import parse_rate
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.sense import check_sense
@@ -316,6 +317,8 @@ def _text(_: Setting, value: object) -> str:
         raise TypeError("write a text that is not empty")
     if "\0" in value:
         raise ValueError("remove the NUL character, no database stores it in text")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(SURROGATE)
     return value
 
 

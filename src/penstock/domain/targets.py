@@ -1,5 +1,6 @@
 """What a job is sent to, as breakers and limits know it."""
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -13,6 +14,7 @@ from penstock.errors import InvalidQuery
 
 LONGEST: Final = 500
 GROUPS: Final = "groups"
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")  # no store keeps it
 
 
 @lru_cache(maxsize=4096)
@@ -27,7 +29,7 @@ def target_of(url: str | None) -> str | None:
 
 def paused_name(url: str) -> str:
     """Return the target of a URL that an operator names, or raise InvalidQuery."""
-    name = target_of(url) if "\x00" not in url else None
+    name = target_of(url) if not _NO_TEXT.search(url) else None
     if name is None or len(name) > LONGEST:
         raise InvalidQuery(
             "target", f"{url[:80]!r} is none: say scheme and host, like https://api.example.org"

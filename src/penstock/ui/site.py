@@ -15,6 +15,7 @@ from penstock.api.problems import unknown_caller
 from penstock.api.scopes import csrf_of, who_of
 from penstock.client import Client
 from penstock.domain.access import LOCAL, Scope
+from penstock.domain.arguments import check_reason
 from penstock.domain.names import unknown
 from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.observability.health import Health
@@ -156,10 +157,16 @@ def pause_asked(verb: str, fields: Mapping[str, str]) -> tuple[bool, str]:
     """Return whether a form pauses or resumes, and why; a pause without a reason is refused."""
     if verb not in ("pause", "resume"):
         raise NotFound("verb", verb)
-    reason = fields.get("reason", "")
-    if verb == "pause" and not reason:
+    paused = verb == "pause"
+    return paused, reason_of(fields, "" if paused else "resumed")
+
+
+def reason_of(fields: Mapping[str, str], otherwise: str = "") -> str:
+    """Return why a form is sent, or what is kept in its place; checked as the API checks it."""
+    reason = fields.get("reason") or otherwise
+    if not reason:
         raise InvalidQuery("reason", "say why: it is kept in the audit")
-    return verb == "pause", reason or "resumed"
+    return check_reason(reason)
 
 
 def lane_choice(site: Site, figures: Mapping[str, Any], asked: str) -> dict[str, Any]:

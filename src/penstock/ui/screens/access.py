@@ -9,12 +9,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
 from penstock.api.scopes import needs, who_of
-from penstock.domain.access import ROLES, Scope, told
+from penstock.domain.access import ROLES, Scope, check_label, told
 from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting, NotFound, PenstockError
 from penstock.granting import grant_key, grant_login
 from penstock.ports.access import ApiKey, User
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.ui.site import AnyRequest, Site, acted, form, reason_of, who
 from penstock.ui.telling import back
 
 HERE: Final = "/access"
@@ -50,7 +50,8 @@ def _key_routes(site: Site) -> list[HTTPRouteHandler]:
         fields, actor = await form(request), who(request)
 
         def act() -> str:
-            key = site.store.revoke_key(fields.get("id", ""), actor=actor, reason=_reason(fields))
+            name = check_label(fields.get("id", ""))
+            key = site.store.revoke_key(name, actor=actor, reason=reason_of(fields))
             return f"Key {key.name} opens nothing any more."
 
         return await acted(site, HERE, act)
@@ -76,8 +77,8 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
         fields, actor = await form(request), who(request)
 
         def act() -> str:
-            name = fields.get("name", "")
-            site.store.remove_user(name, actor=actor, reason=_reason(fields))
+            name = check_label(fields.get("name", ""))
+            site.store.remove_user(name, actor=actor, reason=reason_of(fields))
             return f"{name} is let in no more."
 
         return await acted(site, HERE, act)
@@ -139,9 +140,3 @@ def _granted(request: AnyRequest, fields: Mapping[str, str]) -> dict[str, Any]:
         "actor": who(request),
         "of": frozenset() if caller is None else caller.scopes,
     }
-
-
-def _reason(fields: Mapping[str, str]) -> str:
-    if not fields.get("reason"):
-        raise InvalidSetting("reason", "say why: it is kept in the audit")
-    return fields["reason"]

@@ -8,12 +8,12 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.errors import InvalidJob
+from penstock.domain.arguments import check_filter, check_group
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Store
 from penstock.ui import telling
 from penstock.ui.screens.job import operated
-from penstock.ui.site import AnyRequest, Site, acted, form, lane_choice, who
+from penstock.ui.site import AnyRequest, Site, acted, form, lane_choice, reason_of, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
@@ -36,12 +36,9 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         def acting() -> str | Told:
             resume = request.url.path.endswith("/resume")
             verb = "resume" if resume else fields.get("verb", "")
-            lane, group = fields.get("lane", ""), fields.get("group", "")
             if verb in ("pause", "resume"):
-                paused = verb == "pause"
-                reason = fields.get("reason", "")
-                if not reason:
-                    raise InvalidJob("reason", "say why: it is kept in the audit")
+                paused, reason = verb == "pause", reason_of(fields)
+                lane, group = fields.get("lane", ""), check_group(fields.get("group", ""))
                 until = until_of(fields.get("until", ""), site.store.now()) if paused else None
                 site.store.pause_group(lane, group, paused=paused, actor=actor, reason=reason, until=until)
                 site.store.wake([lane])
@@ -57,7 +54,8 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 
 def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
-    lane, group, after = asked["lane"] or None, asked["group"] or None, asked["after"] or None
+    lane, after = asked["lane"] or None, asked["after"] or None
+    group = check_filter("group", asked["group"]) or None
     show = asked["show"] or ("all" if group else "blocked")
     figures = site.figures.now()
     page = _found(site.store, lane, group, after, blocked=show == "blocked")

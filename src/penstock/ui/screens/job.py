@@ -23,7 +23,7 @@ from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound, PenstockError
 from penstock.explain import explain_standing
 from penstock.ui.audits import differences
-from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, reason_of
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import pretty
@@ -92,9 +92,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) -> str | Told:
     """Carry out a verb and say what it did."""
-    reason = fields.get("reason", "")
-    if not reason:
-        raise InvalidJob("reason", "say why: it is kept in the audit")
+    reason = reason_of(fields)
     if verb not in set(Verb):
         raise InvalidJob("action", f"{verb!r} is nothing that can be done to a job")
     done = client.operate(Verb(verb), job_id, reason=reason, force=fields.get("force") == "on")
@@ -223,11 +221,10 @@ def _edit_view(site: Site, job_id: str) -> dict[str, Any]:
 
 def _edit(client: Client, job_id: str, fields: Mapping[str, str]) -> str:
     job = client.get(job_id)
-    said, reason = job.context, fields.get("reason", "")
+    said = job.context
     if said is None:
         raise NotFound("payload of job", job_id)
-    if not reason:
-        raise InvalidJob("reason", "say why: it is kept in the audit")
+    reason = reason_of(fields)
     changed: dict[str, Any] = {}
     text = fields.get("payload", "")
     if fields.get("revision", str(job.live.revision)) != str(job.live.revision):

@@ -11,8 +11,8 @@ from penstock.api.params import node_number
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.notes import read
-from penstock.errors import InvalidQuery, NotFound
-from penstock.ui.site import AnyRequest, Site, acted, form, who
+from penstock.errors import NotFound
+from penstock.ui.site import AnyRequest, Site, acted, form, reason_of, who
 from penstock.ui.telling import Told, undo
 
 ALIVE: Final = timedelta(seconds=30)
@@ -35,9 +35,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             if verb not in ("drain", "resume"):
                 raise NotFound("verb", verb)
             draining = verb == "drain"
-            if draining and not fields.get("reason"):
-                raise InvalidQuery("reason", "say why: it is kept in the audit")
-            reason = fields.get("reason") or "resumed"
+            reason = reason_of(fields, "" if draining else "resumed")
             site.store.drain_node(node, draining=draining, actor=actor, reason=reason)
             if not draining:
                 return Told(f"Node {node} goes on.")

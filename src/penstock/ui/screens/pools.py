@@ -17,7 +17,7 @@ from penstock.domain.targets import paused_name, target_of
 from penstock.errors import InvalidSetting, NotFound
 from penstock.ui import telling
 from penstock.ui.settings import given
-from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
+from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, reason_of, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
@@ -60,9 +60,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
         def act() -> str:
             name = paused_name(fields.get("target", ""))
-            if not site.store.reset_target(
-                name, actor=actor, reason=fields.get("reason") or "closed by hand"
-            ):
+            if not site.store.reset_target(name, actor=actor, reason=reason_of(fields, "closed by hand")):
                 return "It was closed already."
             site.store.wake(())
             return "The breaker is closed: calls go again."
