@@ -62,9 +62,20 @@ def test_an_address_is_shown_without_its_password_whatever_that_holds(
     assert without_password(address) == f"postgresql://{user}:***@{host}"
 
 
+@pytest.mark.parametrize("before", ["postgresql:/", "postgresql:///", "redis:/", "", "://"])
+@pytest.mark.parametrize("user", ["ann", ""])
+def test_a_password_is_not_shown_of_what_is_no_address(before: str, user: str) -> None:
+    """The slashes are forgotten, the error quotes the rest."""
+    address = f"{before}{user}:p w/4:2@h:5432/db"
+    assert password_in(address) == "p w/4:2"
+    assert without_password(address) == f"{before}{user}:***@h:5432/db"
+
+
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
+        ("postgresql:ann:x@h/db", "postgresql:***@h/db"),
+        ("redis::x@h", "redis:***@h"),
         (
             "postgresql://h/db?user=a&password=x y&sslmode=disable",
             "postgresql://h/db?user=a&password=***&sslmode=disable",
@@ -78,7 +89,16 @@ def test_a_password_among_options_is_not_shown(address: str, shown: str) -> None
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://ann@h:5432/db", "postgresql://h:5432", "sqlite:///a@b.db", "", "nothing"]
+    "address",
+    [
+        "postgresql://ann@h:5432/db",
+        "postgresql://h:5432",
+        "sqlite:///a@b.db",
+        "",
+        "nothing",
+        "h:9092",
+        "a@h:22",
+    ],
 )
 def test_an_address_without_a_password_is_shown_as_it_is(address: str) -> None:
     assert password_in(address) is None

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Client
 from penstock.domain.masking import MISSPELLED
-from penstock.errors import PenstockError, StoreUnavailable
+from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
 from penstock.stores.connect import reach
 from penstock.stores.postgres import database
 from penstock.stores.postgres.wakeups import PostgresWakeups
@@ -93,6 +93,15 @@ def test_a_password_that_is_taken_for_something_else_is_not_quoted(password: str
     assert MISSPELLED in said or "this is no URL" in said
     assert "ret9" not in str(caught.value)
     assert not any(word in said for word in ("topsek", "ret9", "top%"))
+
+
+@pytest.mark.parametrize("begins", ["postgresql:/", "postgresql:", "postgres:/"])
+def test_an_address_without_its_slashes_is_not_quoted(begins: str) -> None:
+    url = f"{begins}ann:topsekret9@127.0.0.1/jobs"
+    with pytest.raises(InvalidSetting, match="two slashes behind the scheme") as caught:
+        reach(url)
+
+    assert "topsek" not in "".join(format_exception(caught.value))
 
 
 def test_who_listens_or_waits_hears_it_without_the_password_too(monkeypatch: pytest.MonkeyPatch) -> None:

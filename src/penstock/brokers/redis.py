@@ -43,7 +43,8 @@ def make_pool(options: Options) -> BlockingConnectionPool:
             **{name: value for name, value in given.items() if value is not None},
         )
     except ValueError as error:
-        problem = MISSPELLED if password_in(url) else error  # which would quote what it takes for a port
+        # The error of an address would quote what it takes for a port.
+        problem = MISSPELLED if "://" in url and password_in(url) else error
         raise InvalidSetting("url", f"{problem}: write redis://host:6379/0, rediss:// or unix://") from None
 
 

@@ -27,7 +27,8 @@ _CREDENTIAL: Final = re.compile(
     r"authorization|cookie|token|secret|passw|credential|api[_-]?key|signature", re.IGNORECASE
 )
 # A password may hold any character, those too that should have been written with %: it ends at the last @.
-_IN_ADDRESS: Final = re.compile(r"(?<=://)([^:]*):(.*)@", re.DOTALL)
+# Slashes may be missing, and even the scheme: what is no address is shown as well, in the error about it.
+_IN_ADDRESS: Final = re.compile(r"((?<=://)[^:]*|\w[\w+.-]*:/+[^:]*|^[^:/\s=]*(?=:(?!//))):(.*)@", re.DOTALL)
 _AS_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl)?pass(?:word|wd)?\s*=)[^&]*")
 MISSPELLED: Final = (
     "its password has a character that means something else in an address: write @ as %40, / as %2F,"

@@ -41,6 +41,8 @@ def wrong_in(url: str) -> str | None:
 
 
 def _unreadable(url: str) -> str:
+    if "://" not in url:
+        return "there are two slashes behind the scheme: write postgresql://user@host/database"
     try:
         conninfo_to_dict(without_password(url))
     except psycopg.ProgrammingError as error:
