@@ -345,6 +345,14 @@ def test_a_report_that_is_wrong_is_refused(
     assert shared.get(f"/api/jobs/{job}").json()["state"] == "claimed"
 
 
+@pytest.mark.parametrize("after", [-1, 366 * 86_400, 1e15, -1e300])
+def test_a_delay_that_is_too_long_is_refused_in_one_sentence(shared: Http, after: float) -> None:
+    job = shared.post("/api/jobs", {"lane": "orders"}).json()["id"]
+    answer = shared.post(f"/api/jobs/{job}/outcome", {"send": 1, "outcome": "failed", "after": after})
+
+    assert (answer.status_code, answer.json()["detail"]) == (422, "after: must be between 0 and 365 days")
+
+
 def test_reports_of_a_job_nobody_knows_are_not_found(http: Http) -> None:
     body = {"send": 1, "outcome": "started"}
 

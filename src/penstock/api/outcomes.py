@@ -18,6 +18,7 @@ from penstock.domain.access import Scope
 from penstock.domain.durations import BadDuration, parse_duration
 from penstock.domain.job import Job
 from penstock.domain.reports import Word, meaning
+from penstock.domain.retry import LONGEST_DELAY
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound, PenstockError
@@ -133,7 +134,9 @@ def _after(after: str | float | None) -> timedelta | None:
         return None
     try:
         return parse_duration(after) if isinstance(after, str) else timedelta(seconds=after)
-    except (BadDuration, OverflowError, ValueError) as error:
+    except OverflowError:
+        raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days") from None
+    except (BadDuration, ValueError) as error:
         raise InvalidJob("after", f"{error}: write seconds, or a duration like 30s") from None
 
 
