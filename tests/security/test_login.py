@@ -1,6 +1,8 @@
 """People log in: cookies, sessions, CSRF, guessing."""
 
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +10,7 @@ import pytest
 
 from penstock import Client
 from penstock.api.callers import IDLE, LONGEST, Callers, cookie_of
-from penstock.api.login import PER_NAME, Door, Proof
+from penstock.api.login import AT_ONCE, MOST_WAITING, PER_NAME, Door, Proof
 from penstock.domain.access import hashed, new_token
 from penstock.domain.ulid import Ulids
 from penstock.ports.clock import SystemClock
@@ -106,6 +108,21 @@ def test_guessing_has_to_wait(sqlite_url: str) -> None:
         assert right.status_code == 429
         assert int(right.headers["retry-after"]) > 0
         assert log_in(http, "bob")
+
+
+def test_who_guesses_many_at_once_has_to_wait_too(sqlite_url: str) -> None:
+    """Those that wait for their turn are counted when it comes, two at a time."""
+    with Client(sqlite_url) as client, served(client, login=True) as http:
+
+        def guess(_: int) -> int:
+            form = {"name": "ada", "password": "x"}
+            return http.request("POST", "/login", data=form, headers={"Origin": http.node.url}).status_code
+
+        with ThreadPoolExecutor(MOST_WAITING) as guessers:
+            answers = Counter(guessers.map(guess, range(MOST_WAITING)))
+
+    assert answers.keys() == {401, 429}
+    assert answers[401] <= PER_NAME + AT_ONCE - 1
 
 
 def test_a_log_in_gives_a_new_session_and_ends_the_one_before(locked: Http) -> None:

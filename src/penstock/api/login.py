@@ -58,9 +58,8 @@ class Door:
     async def log_in(self, proof: Proof, *, address: str, before: str | None = None) -> str | None:
         """Return the token of a new session; None = name or password are wrong. Raise Problem."""
         name = proof.name[:100]
-        self._names.check(name)
-        self._addresses.check(address)
-        user = await self._fits(proof)
+        self._check(name, address)
+        user = await self._fits(proof, lambda: self._check(name, address))
         token = new_token(self._entropy)
         if user is None or not await self._executor.run(lambda: self._opened(token, user)):
             self._names.note(name)
@@ -81,13 +80,18 @@ class Door:
     def _opened(self, token: str, user: User) -> bool:
         return self._store.open_session(hashed(token), user.name, password=user.password, most=LONGEST)
 
-    async def _fits(self, proof: Proof) -> User | None:
+    def _check(self, name: str, address: str) -> None:
+        self._names.check(name)
+        self._addresses.check(address)
+
+    async def _fits(self, proof: Proof, check: Callable[[], None]) -> User | None:
         if self._waiting >= MOST_WAITING:
             hint = "wait a moment and try again"
             raise Problem(429, "too-many-failures", "very many log in at once", hint=hint)
         self._waiting += 1
         try:
             async with self._work:
+                check()  # again: others who came at the same time may have failed meanwhile
                 return await self._executor.run(lambda: self._compared(proof))
         finally:
             self._waiting -= 1
