@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.lanes import lane
+from penstock.domain.states import JobState
 from penstock.stores.connect import file_of
 from tests.chaos.bench import LEASE, Bench, bench
 from tests.chaos.processes import Node, eventually
@@ -141,6 +142,8 @@ async def test_a_loop_that_is_blocked_for_twice_the_lease_loses_nothing(
         await eventually("a leader", leader.leads)
         busy = await it.cluster.start("b", "--lanes", "blocking,mail", environment=plug_in)
         claimed = [it.client.enqueue("mail", n) for n in range(100)]
+        waiting = ("mail", JobState.PENDING)
+        await eventually("all are claimed", lambda: not it.client.counts().get(waiting))
         blocking = it.client.enqueue("blocking", 6.5)
         log = tmp_path / "blocking.log"
         await eventually("the call", lambda: log.exists() and blocking.id in log.read_text())

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from penstock.domain.durations import parse_duration
+from penstock.domain.durations import parse_distance
 from penstock.domain.times import check_time, shifted
 
 METAVAR: Final = "TIME"
@@ -18,7 +18,7 @@ def parse_time(text: str, *, now: datetime, zone: tzinfo | None = None) -> datet
     """Return the moment in UTC; `now` is the store's time, `zone` the reader's (None: of this machine)."""
     try:
         if text.startswith("+"):
-            at = shifted(now, parse_duration(text[1:]))
+            at = shifted(now, parse_distance(text[1:]))
         elif match := _CLOCK.fullmatch(text):
             at = _next(int(match[1]), int(match[2]), now=now, zone=zone)
         else:

@@ -43,11 +43,16 @@ class BadSize(ValueError):
 
 def parse_duration(value: object) -> timedelta:
     """Return the duration that the text spells, at most LONGEST, or raise BadDuration; a unit is needed."""
+    return min(parse_distance(value), LONGEST)
+
+
+def parse_distance(value: object) -> timedelta:
+    """Return the duration that leads to a time, as it is written: there may be no such time."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise BadDuration(value)
     try:
-        return min(int(match[1]) * _DURATIONS[match[2]], LONGEST)
+        return int(match[1]) * _DURATIONS[match[2]]
     except OverflowError:
         raise BadDuration(value, f"the longest is {timedelta.max.days}d") from None
 

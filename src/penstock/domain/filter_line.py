@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypedDict
 
-from penstock.domain.durations import BadDuration, parse_duration
+from penstock.domain.durations import BadDuration, parse_distance
 from penstock.domain.filters import Span
 from penstock.domain.names import near
 from penstock.domain.predicates import PAYLOAD, Op, Predicate, Value, as_time
@@ -278,7 +278,7 @@ def _moment(reading: _Reading, name: str, term: Term, text: str) -> tuple[dateti
         return _kept(term, text, at), False
     sign, spelt = (-1, text[1:]) if text.startswith("-") else (1, text)
     try:
-        distance = parse_duration(spelt) * sign
+        distance = parse_distance(spelt) * sign
         backwards = name != "run"
         return shifted(reading.now(), -distance if backwards else distance), backwards
     except BadDuration:

@@ -183,8 +183,9 @@ class Limits:
                 room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - waiting)
             if limit.max_in_flight is not None:
                 free = share.free_slots if now < share.until else 0
-                room = min(room, free - waiting)
-                if free - waiting < plan.batch and share.slots < share.enough(now):  # for jobs to be claimed
+                left = free - waiting
+                room = min(room, left)
+                if left <= 0 or (left < plan.batch and share.slots < share.enough(now)):  # for jobs to come
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
         return max(0, room)
 

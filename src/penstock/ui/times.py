@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import datetime
 
-from penstock.domain.durations import BadDuration, parse_duration
+from penstock.domain.durations import BadDuration, parse_distance
 from penstock.domain.times import check_time, shifted
 from penstock.errors import InvalidJob
 
@@ -23,7 +23,7 @@ def until_of(text: str, now: datetime) -> datetime | None:
 
 def _moment(text: str, now: datetime) -> datetime:
     with suppress(BadDuration):
-        return shifted(now, parse_duration(text.removeprefix("+")))
+        return shifted(now, parse_distance(text.removeprefix("+")))
     try:
         return datetime.fromisoformat(text)
     except ValueError:
