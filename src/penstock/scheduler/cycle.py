@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from penstock.domain.job import Claim
+from penstock.domain.lanes import Lane
 from penstock.errors import StoreUnavailable
 from penstock.ports.events import Claimed, LaneFailed
 from penstock.ports.flow import Work
@@ -108,15 +109,11 @@ class LaneCycle:
         deck, store = self._deck, self._deck.ground.store
         self.crowded = False
         lane = deck.board.lanes.get(self.name)
-        if lane is None or (self._jobs_at is None and self._groups_at is None):
-            deck.limits.forget(self.name, NOBODY)
+        sink = None if lane is None or not self._may_go(lane) else await deck.outlets.get(lane["sink"])
+        if lane is None or sink is None or deck.outlets.rests(self.name):
+            deck.limits.forget(self.name, NOBODY)  # what it wanted others may have
             return False
         now = deck.time.now(deck.ground.monotonic())
-        if deck.board.stopped(lane, now) or not deck.may_dispatch():
-            return False
-        sink = await deck.outlets.get(lane["sink"])
-        if sink is None or deck.outlets.rests(self.name):
-            return False
         plan = deck.board.plan(lane, sink)
         room, soon = self._room(plan, sink)
         self.crowded = room <= 0
@@ -136,6 +133,13 @@ class LaneCycle:
             full, self._groups_at = self._next(got, limit, self._groups_at)
             more = more or full
         return more
+
+    def _may_go(self, lane: Lane) -> bool:
+        """Say whether there is something to do, and nobody has stopped it."""
+        if self._jobs_at is None and self._groups_at is None:
+            return False
+        now = self._deck.time.now(self._deck.ground.monotonic())
+        return not self._deck.board.stopped(lane, now) and self._deck.may_dispatch()
 
     def _room(self, plan: Plan, sink: Sink) -> tuple[int, int]:
         """Return how many jobs may be claimed that are due, and how many ahead of their time."""
