@@ -5,6 +5,7 @@ from datetime import timedelta
 from penstock.domain.outcomes import Rejected
 from penstock.domain.states import JobState
 from penstock.ports.sink import Envelope
+from penstock.stores.sql.store import SqlStore
 from tests.scheduler.engine import ONE, Engine
 
 STORES = ONE
@@ -44,7 +45,9 @@ async def test_a_bug_that_one_operation_meets_ends_that_one_alone(engine: Engine
     ids = engine.enqueue({"group": "a"}, {"group": "b"})
     [broken, good] = [engine.client.start("hold", f"group:{name}", reason="x") for name in "ab"]
     spoilt = "UPDATE penstock.operations SET state = 'working', place = 'nowhere' WHERE id = :id"
-    engine.store.db.write(lambda tx: tx.execute(spoilt, id=broken.id))  # type: ignore[attr-defined]
+    store = engine.store
+    assert isinstance(store, SqlStore)
+    store.db.write(lambda tx: tx.execute(spoilt, id=broken.id))
 
     async with engine.node(leader_every=QUICK, operate_every=QUICK):
         await engine.until(lambda: engine.client.operation(good.id).state == "done")

@@ -14,7 +14,6 @@ while it gives back, by the toss of a coin: not all of them at once, or it would
 """
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -202,7 +201,7 @@ class Limits:
             if limit.rate is not None:
                 line = min(line, allowance(limit.rate, limit.burst, window=IN_LINE / self.nodes) - standing)
             if limit.max_in_flight is not None:
-                line = min(line, max(AT_HAND, 4 * self._fair(limit)) - standing)
+                line = min(line, max(AT_HAND, 4 * share.fair) - standing)
         return max(0, line)
 
     def patience(self, limit: Limit, place: int) -> timedelta:
@@ -365,9 +364,6 @@ class Limits:
 
     def _slice(self, limit: Limit) -> int:
         return slice_size(limit.rate, limit.burst, nodes=self.nodes, ttl=TTL) if limit.rate else 0
-
-    def _fair(self, limit: Limit) -> int:
-        return math.ceil((limit.max_in_flight or 0) / self.nodes)
 
     def _share(self, limit: Limit, plan: Bounded[J]) -> Share:
         name = _name(limit)

@@ -4,6 +4,10 @@
 it is out nothing is minted. So a node need not bring back what it spent. The token *grows* again here, as it
 would in the store, and is spent again; no round trip comes between two calls. A node that has had its turn
 gives the token back once it has grown.
+
+**Slots.** A node holds some that are free, so that the next job need not wait for the store, and more as it
+uses them. What is in use is never taken from it, even if that is too many (`surplus`): such a slot ends with
+its job. Of slots that are `gone` the books have to hear, for they count them as this node's until then.
 """
 
 import math
@@ -133,6 +137,11 @@ class Share:
         most = self.limit.max_in_flight
         return UNLIMITED if most is None else min(self.slots, most) - self.busy
 
+    @property
+    def fair(self) -> int:
+        """How many slots there are for each node."""
+        return math.ceil((self.limit.max_in_flight or 0) / self.nodes)
+
     def enough(self, now: float) -> int:
         """Return how many slots this node holds at most: its part, and of that no more than it can use soon.
 
@@ -140,7 +149,7 @@ class Share:
         """
         most = self.limit.max_in_flight or 0
         used = self.used if now - self.used_at <= IDLE_S else self.busy
-        return max(self.busy, min(math.ceil(most / self.nodes), max(math.ceil(most / SOME), 2 * used)))
+        return max(self.busy, min(self.fair, max(math.ceil(most / SOME), 2 * used)))
 
     def to_spare(self, now: float, *, leaving: bool) -> bool:
         """Say whether it has slots that others may have a better use for."""
