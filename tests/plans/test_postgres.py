@@ -14,6 +14,7 @@ from penstock.stores.postgres import statements as sql
 from penstock.stores.postgres.database import compiled
 from penstock.stores.postgres.hints import Hints
 from penstock.stores.postgres.store import PostgresStore
+from penstock.stores.sql.dearness import LOOKS, MOST_REST_S
 from penstock.stores.sql.limits import OUT
 from penstock.stores.sql.pacing import CONFIRM, SCOUT, Looks
 from penstock.stores.sql.store import SqlStore
@@ -272,11 +273,11 @@ def test_a_look_at_a_thousand_idle_lanes_is_a_probe_of_each(url: str) -> None:
 
 
 def test_looks_stay_cheap_while_a_snapshot_keeps_what_was_claimed(url: str) -> None:
-    """A whole look reads all of it, then looks begin where there was something; whole ones come back."""
-    seconds = [0.0]
+    """Whole looks read all of it, then looks begin where there was something; whole ones come back."""
+    seconds, took = [0.0], [1.0]
 
-    def clock() -> float:  # every look seems to take a second
-        seconds[0] += 1
+    def clock() -> float:
+        seconds[0] += took[0]
         return seconds[0]
 
     with opened(url) as store, psycopg.connect(url) as holder:
@@ -285,16 +286,16 @@ def test_looks_stay_cheap_while_a_snapshot_keeps_what_was_claimed(url: str) -> N
         holder.execute("SELECT 1")
         for _ in range(10):
             store.settle(claimed(store, PLAIN, 500))
-        whole = rows_of(store)
-        hinted = rows_of(store)
-        assert whole > 5_000
-        assert hinted < 500
+        for _ in range(LOOKS):  # one may have met a slow moment of the machine
+            assert rows_of(store) > 5_000
+        took[0] = 0.01
+        assert rows_of(store) < 500
         store.settle(claimed(store, PLAIN, 500))
         assert rows_of(store) < 1_500
 
         [late] = store.enqueue([NewJob(lane=PLAIN, run_at=store.now() - timedelta(days=2))])
         hidden = store.scout()
-        seconds[0] += 30
+        seconds[0] += MOST_REST_S
         found = store.scout()
         assert hidden.work[PLAIN].jobs_at != found.work[PLAIN].jobs_at
         assert store.find([late.id])[late.id].live.due_at == found.work[PLAIN].jobs_at

@@ -1,32 +1,28 @@
 """Where a scan may start, while an old snapshot keeps dead entries in the index.
 
 A long transaction anywhere in the database (a backup, a forgotten session) keeps vacuum from removing what
-was claimed; every look would read all of it again from the left end. So once a look was expensive for what it
-found, the next ones start where the last one ended. A hinted look that fills its batch is enough for a while;
-after one that does not comes a full look, so nothing that is due is passed over - unless full looks have been
-very expensive several times in a row: then they rest, and what was committed late, with a due time further
-left, waits for the next one.
+was claimed; every look would read all of it again from the left end. So while looks are expensive for what
+they find, the next ones start where the last one ended. A hinted look that fills its batch is enough for a
+while; after one that does not comes a full look, so nothing that is due is passed over - unless full looks
+are very expensive: then they rest, and what was committed late, or was given back, waits for the next one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+from penstock.stores.sql.dearness import Dearness
 
 Rows = TypeVar("Rows")
 CHEAP_S: Final = 0.005
-DEAR_S: Final = 0.05
 PER_ROW_S: Final = 0.00005
-STRIKES: Final = 3
-REST_S: Final = 0.25
-REST_FACTOR: Final = 20
 
 
 @dataclass(slots=True)
 class _Hint:
     low: Any = None
-    cost: float = 0.0
-    strikes: int = 0
-    next_full: float = 0.0
+    full_next: bool = False
+    dearness: Dearness = field(default_factory=Dearness)
 
 
 class Hints:
@@ -47,21 +43,27 @@ class Hints:
     ) -> Rows:
         """Scan from where it pays; `ended` says how much a scan found and where it ended."""
         hint = self._hints.setdefault(lane, _Hint())
-        if hint.low is not None and hint.cost > CHEAP_S and self._clock() < hint.next_full:
+        started = self._clock()
+        rests = hint.dearness.rests(started)
+        if hint.low is not None and (rests or self._short_cut(hint, started)):
             rows = scan(hint.low)
+            now = self._clock()
             found, last = ended(rows)
             hint.low = last if found else hint.low
-            if found >= limit or hint.strikes >= STRIKES:
+            hint.dearness.part(now - started - found * PER_ROW_S)
+            hint.full_next = found < limit
+            if found or rests:
                 return rows
-            hint.next_full = 0.0
-            if found:
-                return rows
-        started = self._clock()
+            started = now
         rows = scan(self._ever)
         now = self._clock()
         found, last = ended(rows)
         hint.low = last if found else hint.low
-        hint.cost = now - started - found * PER_ROW_S
-        hint.strikes = hint.strikes + 1 if hint.cost > DEAR_S else 0
-        hint.next_full = now + max(REST_S, REST_FACTOR * (now - started))
+        hint.dearness.whole(now - started - found * PER_ROW_S, at=now)
+        hint.full_next = False
         return rows
+
+    @staticmethod
+    def _short_cut(hint: _Hint, now: float) -> bool:
+        """Say whether a hinted look may be enough: the last one filled its batch."""
+        return not hint.full_next and hint.dearness.rests(now, above=CHEAP_S)

@@ -204,7 +204,8 @@ class PostgresHotPath:
             return tx.cursor.execute(sql.CLAIM, params | {"low": low}).fetchall()
 
         def ended(rows: list[Row]) -> tuple[int, object]:
-            return len(rows), max((row[sql.DUE_AT] for row in rows), default=None)
+            # Not right of now, however far ahead it claimed: what is enqueued next is due from now on.
+            return len(rows), min(max(row[sql.DUE_AT] for row in rows), rows[0][1]) if rows else None
 
         return self._due.look(lane.id, scan, limit=ask.limit, ended=ended)
 

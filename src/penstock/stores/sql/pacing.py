@@ -10,6 +10,7 @@ from penstock.domain.pauses import Stop, in_force
 from penstock.domain.states import Verb
 from penstock.ports.flow import Confirmed, Scouted, Work
 from penstock.stores.sql.database import Database, Row, Tx
+from penstock.stores.sql.dearness import Dearness
 
 # Requests are found from the claim's own list: nothing is sent but its number. There are hardly ever any.
 _ASKED: Final[Mapping[str, str]] = {
@@ -79,10 +80,7 @@ SCOUT: Final[Mapping[str, str]] = {
     "postgres": _scout(_LOWS, _WOKEN, _HINTS),
     "sqlite": _scout(dict.fromkeys(_LOWS, ""), "NULL", ""),
 }
-DEAR_S: Final = 0.05
 PER_LANE_S: Final = 0.00005
-REST_S: Final = 0.25
-REST_FACTOR: Final = 20
 Lows = tuple[Any, Any, Any, Any, Any]
 
 
@@ -107,26 +105,26 @@ class Looks:
     """Where a look at all lanes begins, while an old snapshot keeps dead entries at the left of the indexes.
 
     A backup, or a forgotten session, keeps vacuum from removing what was claimed, and every look would read
-    all of it again. So after a look that was very expensive for the number of lanes, the next ones begin
-    where it found something, and whole looks rest for a multiple of what they take.
+    all of it again. While that is dear for the number of lanes, looks begin where the last one found
+    something, but never right of its time: what is enqueued or goes again later is seen.
     """
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
         self._lows: dict[int, Lows] = {}
-        self._next_whole = 0.0
-        self._dear = False
+        self._dearness = Dearness()
 
     def scout(self, db: Database) -> Scouted:
         """Return when each lane next has something to do."""
         started = self._clock()
-        whole = not self._dear or started >= self._next_whole
-        lows = {} if whole else self._lows
-        scouted, rows = db.look(lambda tx: _scouted(tx, db.dialect, lows))
-        if whole:
-            took = self._clock() - started
-            self._dear = took - PER_LANE_S * len(rows) > DEAR_S
-            self._next_whole = started + max(REST_S, REST_FACTOR * took)
+        part = self._dearness.rests(started)
+        scouted, rows = db.look(lambda tx: _scouted(tx, db.dialect, self._lows if part else {}))
+        ended = self._clock()
+        cost = ended - started - PER_LANE_S * len(rows)
+        if part:
+            self._dearness.part(cost)
+        else:
+            self._dearness.whole(cost, at=ended)
         self._lows = {lane: _lower(found, self._lows.get(lane)) for lane, found in rows.items()}
         return scouted
 
@@ -146,8 +144,9 @@ def _scouted(tx: Tx, dialect: str, lows: Mapping[int, Lows]) -> tuple[Scouted, d
     rows = tx.fetch(SCOUT[dialect], ids=list(lows), **given)
     now, work = _time(tx, rows[0][0]), {}
     found: dict[int, Lows] = {}
-    for _, number, lane, plain, tenants, group, tenant_group, woken in rows:
-        found[number] = (plain, tenants, group, tenant_group, woken)
+    for at, number, lane, plain, tenants, group, tenant_group, woken in rows:
+        a, b, c, d = (first and min(first, at) for first in (plain, tenants, group, tenant_group))
+        found[number] = (a, b, c, d, woken)
         jobs_at = _earliest(tx, plain, tenants)
         groups_at = now if woken is not None else _earliest(tx, group, tenant_group)
         if jobs_at is not None or groups_at is not None:
