@@ -37,23 +37,20 @@ async def test_a_cancel_since_the_claim_wins(engine: Engine) -> None:
 @pytest.mark.parametrize("how", ["pause", "disable", "pool", "store"])
 async def test_a_stopped_lane_gives_back_what_it_has_not_sent(engine: Engine, how: str) -> None:
     engine.store.put_pool(pool("web"), actor="test")
-    engine.lane(lookahead="5s", pool="web")
+    engine.lane(lookahead="5m", pool="web")
     async with engine.node():
-        [id_] = engine.enqueue({"run_at": engine.store.now() + timedelta(seconds=3)})
+        [id_] = engine.enqueue({"run_at": engine.store.now() + timedelta(minutes=2)})
         await engine.until(lambda: claimed(engine, id_))
         if how == "pause":
             engine.store.pause_lane("orders", paused=True, actor="ann", reason="incident")
         elif how == "disable":
-            engine.lane(lookahead="5s", pool="web", enabled=False)
+            engine.lane(lookahead="5m", pool="web", enabled=False)
         elif how == "pool":
             engine.store.pause_pool("web", paused=True, actor="ann", reason="incident")
         else:
             engine.store.pause_store(paused=True, actor="ann", reason="incident")
-        before = engine.clock.monotonic()
-        await engine.until(lambda: engine.client.get(id_).state is JobState.PENDING)
-        took = engine.clock.monotonic() - before
+        await engine.until(lambda: engine.client.get(id_).state is JobState.PENDING)  # long before its time
 
-    assert took < 2.5  # a second on a machine that is not busy
     assert engine.sent == []
     assert engine.seen(ReturnedJobs)
 

