@@ -25,8 +25,8 @@ def shares(
         return bool(tx.cursor.execute(nobody_sql, params).fetchall()[0][0])
 
     served = turns.round((tenants_sql, lane), limit=limit, walk=walk, nobody=nobody)
-    if not served:
+    if served is None:
         return None
-    quota = max(1, limit // len(served))
+    quota = max(1, limit // max(1, len(served)))
     tenants = [tenant for tenant in served if tenant is not None]
     return {"tenants": tenants, "quota": quota, "nobody": quota if None in served else 0}

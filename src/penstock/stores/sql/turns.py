@@ -1,9 +1,10 @@
 """Whose turn it is: fair shares over tenants, at a cost that depends on the batch and not on the backlog.
 
 The tenants of a lane that have something pending stand in a circle; jobs without a tenant are one tenant,
-at its start. A claim visits at most `VISITS` of them, and no more than it wants jobs, and takes the same
-quota of the oldest from each; the next claim goes on where this one stopped. What is left of a batch goes
-to the oldest of all, so a tenant the walk has not come to yet waits only while the lane is saturated.
+at its start. A claim visits at most `VISITS` of them and takes the same quota of the oldest from each that
+has something due, as far as it wants jobs; the next claim goes on where this one stopped. What is left of a
+batch goes to the oldest of all, so a tenant the walk has not come to yet waits only while the lane is
+saturated.
 """
 
 from collections.abc import Callable
@@ -21,22 +22,27 @@ class Turns:
 
     def round(
         self, key: tuple[str, int], *, limit: int, walk: Walk, nobody: Callable[[], bool]
-    ) -> list[str | None]:
-        """Return the tenants to serve now (None = jobs without one); empty when nobody has a tenant.
+    ) -> list[str | None] | None:
+        """Return the tenants to serve now, among them None for jobs without one; None = nobody has a tenant.
 
-        `walk(after, n)` returns the next n tenants behind `after` with whether they have something due.
+        `walk(after, n)` returns the next n tenants behind `after` with whether they have something due. Where
+        none of those visited has, there is nobody to serve, but others may wait behind them.
         """
         after = self._after.get(key)
         ahead = walk(after or "", VISITS)
-        behind = walk("", VISITS - len(ahead)) if after is not None and len(ahead) < VISITS else []
+        places = VISITS - len(ahead)
+        behind = walk("", places) if after is not None and places else []
         wrapped = [entry for entry in behind if entry[0] <= (after or "")]
         if not ahead and not wrapped:
             self._after.pop(key, None)
-            return []
+            return None
         start = [(None, True)] if nobody() else []
         circle = [*start, *ahead] if after is None else [*ahead, *start, *wrapped]
         ready = [tenant for tenant, due in circle if due]
         served = ready[:limit]
-        closed = len(served) == len(ready) and len(ahead) < VISITS
-        self._after[key] = None if closed or not served else served[-1] or ""
+        closed = len(wrapped) < places  # it has been all around
+        if len(served) < len(ready):
+            self._after[key] = served[-1] or ""
+        else:
+            self._after[key] = None if closed else (wrapped or ahead)[-1][0]
         return served

@@ -92,10 +92,10 @@ def shares(
         return connection.execute(pick.nobody, {**params, "n": 1}).fetchone() is not None
 
     served = turns.round((pick.column, lane), limit=limit, walk=walk, nobody=nobody_waits)
-    if not served:
+    if served is None:
         return None
     tenants = json.dumps([tenant for tenant in served if tenant is not None])
-    share = {**params, "tenants": tenants, "n": max(1, limit // len(served))}
+    share = {**params, "tenants": tenants, "n": max(1, limit // max(1, len(served)))}
     chosen = [row[0] for row in connection.execute(pick.shares, share)]
     if None in served:
         chosen += [row[0] for row in connection.execute(pick.nobody, share)]

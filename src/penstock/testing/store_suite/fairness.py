@@ -18,6 +18,8 @@ from penstock.testing.store_suite.factories import (
     some,
 )
 
+MANY = 150
+
 
 def _tenants(batch: Claim | None) -> Counter[str | None]:
     return Counter(claimed.job.tenant for claimed in some(batch).jobs)
@@ -127,3 +129,38 @@ class FairnessTests:
             reached |= set(_tenants(claim_groups(store, limit=2)))
 
         assert reached == set("abcde")
+
+    def test_tenants_whose_jobs_are_all_later_hide_nobody(self, store: Store) -> None:
+        """However many they are, and wherever they stand: a due job goes."""
+        put_lane(store)
+        later = store.now() + HOUR
+        enqueue(store, *(job(tenant=f"t{i:03}", run_at=later) for i in range(MANY)))
+        [due] = enqueue(store, job(tenant="z"))
+        assert ids(claim(store, limit=2)) == [due]
+
+        enqueue(store, *(ordered(f"g{i}", tenant=f"t{i:03}", run_at=later) for i in range(MANY)))
+        [head] = enqueue(store, ordered("z", tenant="z"))
+        assert ids(claim_groups(store, limit=2)) == [head]
+
+    def test_behind_tenants_whose_jobs_are_all_later_everybody_has_a_turn(self, store: Store) -> None:
+        """A tenant with more than a claim takes does not have every one."""
+        put_lane(store)
+        now = store.now()
+        enqueue(store, *(job(tenant=f"t{i:03}", run_at=now + HOUR) for i in range(MANY)))
+        enqueue(store, *(job(tenant="a", run_at=now - HOUR) for _ in range(20)), job(tenant="z"))
+        reached: set[str | None] = set()
+        for _ in range(8):
+            reached |= set(_tenants(claim(store, limit=2)))
+
+        assert reached == {"a", "z"}
+
+    def test_turns_of_many_tenants_are_equal(self, store: Store) -> None:
+        """Where a claim has room for some jobs of each, nobody is served twice as often as others."""
+        put_lane(store)
+        tenants = [f"t{i:03}" for i in range(100)]
+        enqueue(store, *(job(tenant=tenant) for _ in range(10) for tenant in tenants))
+        got: Counter[str | None] = Counter(dict.fromkeys(tenants, 0))
+        for _ in range(5):
+            got += _tenants(claim(store, limit=128))
+
+        assert max(got.values()) - min(got.values()) <= 2
