@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from penstock.scheduler.board import OLD_S, Board
+from penstock.scheduler.board import LOOKS, OLD_S, Board
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.pulse import ASLEEP_S, EVERY_S, Pulse
 from penstock.testing.sim.faults import CallFault, FaultPlan, Port, Span
@@ -89,3 +89,24 @@ def test_settings_that_were_seen_before_a_sleep_are_not_those_of_now() -> None:
         world.run()
 
     assert seen == [True, False]
+
+
+def test_settings_of_a_store_that_is_far_away_are_known() -> None:
+    """A look takes longer than settings are trusted where it is near: the node is slow, but it sends."""
+    blind: list[bool] = []
+    seconds = 3.0
+
+    async def main(env: NodeEnv) -> None:
+        board = Board(Ground(memory_store(), env.executor, env.clock, env.rng, lambda _: None))
+        for _ in range(6):
+            await board.refresh()
+            await asyncio.sleep(0.5)
+            blind.append(board.blind)
+        await asyncio.sleep(seconds * LOOKS + OLD_S)
+        assert board.blind
+
+    with World(1, FaultPlan(latency=Span(seconds, seconds))) as world:
+        world.spawn_node("a", main)
+        world.run()
+
+    assert blind == [True] * (LOOKS - 1) + [False] * (7 - LOOKS)

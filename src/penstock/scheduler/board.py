@@ -1,5 +1,6 @@
 """What is in force now: lanes, pools, pauses, breakers; looked up every second, so no restart is needed."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from penstock.scheduler.plans import Plan, plan_of
 
 COUNT_NODES_EVERY_S: Final = 5.0
 OLD_S: Final = 2.0
+LOOKS: Final = 3
 USUAL_POLL: Final = timedelta(seconds=1)
 LONGEST_LEASE: Final = timedelta(seconds=15)
 
@@ -31,7 +33,7 @@ class Board:
     `loose` pools are those of no lane, only jobs can name them.
     `nodes` send, this one among them; `heirs` are others that could, on standby or not.
     After a look that failed, or that is old since this node slept, it is `blind`: nobody knows what was
-    changed meanwhile.
+    changed meanwhile. A store that is far away is no reason: what looks usually take is allowed for.
     """
 
     ground: Ground
@@ -53,6 +55,7 @@ class Board:
     _said_stopped: set[str] = field(default_factory=set)
     _counted_at: float = float("-inf")
     _looked_at: float = float("-inf")
+    _took: deque[float] = field(default_factory=lambda: deque(maxlen=LOOKS))
     _failed: bool = False
 
     async def refresh(self) -> bool:
@@ -66,6 +69,7 @@ class Board:
             raise
         before, stopped_before = self.lanes, self._stopped_pools()
         self._looked_at, self._failed = started, False
+        self._took.append(ground.monotonic() - started)
         self.lanes = {name: lane for name, lane in lanes.items() if self.serves(name)}
         self._tell_halts(pause, drain)
         self.pools, self.targets, self.pause, self.drain = pools, targets, pause, drain
@@ -83,7 +87,11 @@ class Board:
     @property
     def blind(self) -> bool:
         """Whether the settings are not known as they are now."""
-        return self._failed or self.ground.monotonic() - self._looked_at > OLD_S
+        usual = (
+            min(self._took) if len(self._took) == LOOKS else 0.0
+        )  # the least: one may have been slept through
+        # A look is as old as it took; it is in force until the next one has ended, with a rest in between.
+        return self._failed or self.ground.monotonic() - self._looked_at > OLD_S + LOOKS * usual
 
     def _stopped_pools(self) -> object:
         return self.blind, self.pause, self.drain, [name for name, pool in self.pools.items() if pool.paused]

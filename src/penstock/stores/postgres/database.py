@@ -249,8 +249,11 @@ class PostgresDatabase:
         return self._again(piped)
 
     def read(self, work: Callable[[PostgresTx], T]) -> T:
-        """Run a closure that only reads."""
-        return self.write(work)
+        """Run a closure that only reads: each statement sees what is committed by then, as in a transaction.
+
+        That would cost two round trips more; a look at all settings is half a dozen of these.
+        """
+        return self.single(work)
 
     def look(self, work: Callable[[PostgresTx], T]) -> T:
         """Run a closure that is one SELECT."""
