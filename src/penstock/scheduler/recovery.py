@@ -65,10 +65,12 @@ class Recovery:
         claims = await ground.call(ground.store.takeover, deck.node, LEASE, CLAIMS, under=term)
         for claim in claims:
             deck.holdings.take(claim.epoch, lease=LEASE, started=started)
-        for claim in claims:
-            try:
+        try:
+            for claim in claims:
                 await self._settle(claim)
-            finally:
+                deck.holdings.drop(claim.epoch)
+        finally:  # what is held is renewed: of those that nobody gets to any more the leases must run out
+            for claim in claims:
                 deck.holdings.drop(claim.epoch)
         return len(claims) == CLAIMS
 
