@@ -1,5 +1,6 @@
 """What a node does for jobs whose target is left alone, and when that is over."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
 
@@ -9,15 +10,18 @@ from penstock import Client
 from penstock.domain.breakers import Target
 from penstock.domain.job import Claimed, Job
 from penstock.domain.lanes import lane
-from penstock.domain.outcomes import Accepted, Receipt, TryAgain, Unknown
+from penstock.domain.outcomes import Accepted, Receipt, Throttled, TryAgain, Unknown
 from penstock.domain.pauses import Pause
 from penstock.domain.states import JobState, Verb
+from penstock.errors import StoreUnavailable
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.store import Store
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import MOST_KEPT, Breakers
 from penstock.scheduler.ground import Ground
+from penstock.testing.sim.faults import CallFault, FaultPlan, Port
+from penstock.testing.sim.world import NodeEnv, World
 from tests.api.conftest import memory_store
 
 HOUSE = "http://house.example"
@@ -55,6 +59,67 @@ async def test_jobs_of_a_resumed_target_go_at_once() -> None:
     assert client.timeline(comes).audit[-1].reason == f"{HOUSE} goes on"
     assert client.get(held).state is JobState.HELD
     assert client.get(edited).live.due_at > store.now() + SOON
+
+
+def in_a_world(main: Callable[[Breakers], Awaitable[None]], store: Store) -> None:
+    """Run something with a node's breakers; the first call of the store fails, before it has an effect."""
+
+    async def run(env: NodeEnv) -> None:
+        ground = Ground(store, env.executor, env.clock, env.rng, lambda _: None)
+        await main(Breakers(ground, Board(ground)))
+
+    with World(1, FaultPlan(exact={(Port.STORE, 1): CallFault.ERROR_BEFORE})) as world:
+        world.spawn_node("a", run)
+        world.run()
+
+
+def test_jobs_of_a_resumed_target_go_when_the_store_is_back() -> None:
+    store = memory_store()
+    store.put_lane(lane("orders"), actor="test")
+    client = Client(store)
+    id_ = client.enqueue("orders", {}, run_at=store.now() + SOON).id
+
+    async def main(breakers: Breakers) -> None:
+        breakers.board.targets[HOUSE] = Target(HOUSE, pause=Pause("ann", "they move", store.now()))
+        breakers.keep(HOUSE, _kept(client.get(id_)), store.now() + SOON)
+        breakers.board.targets.clear()
+        with pytest.raises(StoreUnavailable):
+            await breakers.tell()
+        assert client.get(id_).live.due_at > store.now()
+        assert await breakers.tell() is False
+
+    in_a_world(main, store)
+    assert client.get(id_).live.due_at <= store.now()
+
+
+def test_a_target_that_asked_to_be_left_alone_is_also_when_the_store_was_away_just_then() -> None:
+    store = memory_store()
+
+    async def main(breakers: Breakers) -> None:
+        breakers.note(HOUSE, Throttled(after=LATER))
+        with pytest.raises(StoreUnavailable):
+            await breakers.tell()
+        assert await breakers.tell() is False
+
+    in_a_world(main, store)
+    assert store.targets()[HOUSE].slow_until is not None
+
+
+@pytest.mark.parametrize("after", [Accepted(), TryAgain("again")], ids=["more of it", "a failure"])
+def test_a_success_is_told_again_unless_a_failure_came_after_it(after: Receipt) -> None:
+    store = memory_store()
+    store.mark_target(HOUSE, failed=1, ok=0, trip_after=1, open_for=LATER, slow_for=timedelta(0))
+
+    async def main(breakers: Breakers) -> None:
+        breakers.board.targets = store.targets()
+        breakers.note(HOUSE, Accepted())
+        with pytest.raises(StoreUnavailable):
+            await breakers.tell()
+        breakers.note(HOUSE, after)
+        assert await breakers.tell() is False
+
+    in_a_world(main, store)
+    assert (HOUSE in store.targets()) == isinstance(after, TryAgain)
 
 
 @pytest.mark.parametrize("state", ["open", "closed"], ids=["its breaker", "its slow-down"])

@@ -16,6 +16,7 @@ from penstock.domain.job import Claimed
 from penstock.domain.outcomes import Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown
 from penstock.domain.settlement import NODE_ACTOR
 from penstock.domain.states import JobState, Verb
+from penstock.errors import StoreUnavailable
 from penstock.ports.events import TargetChanged
 from penstock.ports.flow import Target
 from penstock.ports.store import Store
@@ -116,18 +117,31 @@ class Breakers:
             if not tally.failed and not tally.slow and target not in self.board.targets:
                 continue
             before = self.board.targets.get(target)
-            known = await self.ground.call(
-                self.ground.store.mark_target,
-                target,
-                failed=tally.failed,
-                ok=tally.ok,
-                trip_after=self.trip_after,
-                open_for=self.open_for,
-                slow_for=tally.slow,
-            )
+            try:
+                known = await self._mark(target, tally)
+            except StoreUnavailable:
+                self._tell_again(target, tally)
+                raise
             told = False
             self._changed(target, before, known, tally.slow)
         return told
+
+    async def _mark(self, target: str, tally: Tally) -> Target:
+        return await self.ground.call(
+            self.ground.store.mark_target,
+            target,
+            failed=tally.failed,
+            ok=tally.ok,
+            trip_after=self.trip_after,
+            open_for=self.open_for,
+            slow_for=tally.slow,
+        )
+
+    def _tell_again(self, target: str, tally: Tally) -> None:
+        """Keep what may be told twice; failures may be on record, and more will come if that is how it is."""
+        newer = self._tallies.setdefault(target, Tally())
+        newer.slow = max(newer.slow, tally.slow)
+        newer.ok += 0 if newer.failed else tally.ok
 
     async def _let_go(self) -> bool | None:
         """Have jobs go whose target is left alone no longer."""
@@ -135,7 +149,12 @@ class Breakers:
         for target in list(self._kept):
             known = self.board.targets.get(target)
             if known is None or (known.state, known.slow_until, known.pause) == ("trial", None, None):
-                await self.ground.call(_hurry, self.ground.store, target, self._kept.pop(target))
+                kept = self._kept.pop(target)
+                try:
+                    await self.ground.call(_hurry, self.ground.store, target, kept)
+                except StoreUnavailable:  # they wait for nothing: the next time will do
+                    self._kept[target] = kept | self._kept.get(target, {})
+                    raise
                 told = False
         return told
 
