@@ -1,6 +1,7 @@
 """Jobs go at their time, in their order, and end as their sink says."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +14,8 @@ from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Try
 from penstock.domain.states import JobState
 from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
+from penstock.stores.sql.database import Row
+from penstock.stores.sql.store import SqlStore
 from tests.scheduler.engine import Engine
 
 LATER = datetime(9998, 12, 31, tzinfo=UTC)
@@ -25,6 +28,23 @@ async def test_what_is_due_is_sent_and_done(engine: Engine) -> None:
 
     assert sorted(call.envelope.id for call in engine.sent) == sorted(ids)
     assert {call.envelope.number for call in engine.sent} == {1}
+
+
+async def test_a_pass_leaves_a_row_that_says_where_its_time_went(engine: Engine) -> None:
+    def passes() -> list[Row]:
+        assert isinstance(engine.store, SqlStore)
+        sql = "SELECT claimed, settled, phases FROM penstock.ticks WHERE lane IS NOT NULL"
+        return engine.store.db.read(lambda tx: tx.fetch(sql))
+
+    async with engine.node():
+        await engine.ended(*engine.enqueue({}, {}, {}))
+        await engine.until(lambda: sum(row[0] for row in passes()) == 3)
+
+    assert sum(row[1] for row in passes()) == 3
+    for row in passes():
+        took = json.loads(row[2])
+        assert took.keys() == {"claim", "confirm", "send", "settle"}
+        assert min(took.values()) > 0
 
 
 async def test_what_was_there_before_the_node_is_sent_too(engine: Engine) -> None:

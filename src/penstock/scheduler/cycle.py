@@ -198,7 +198,7 @@ class LaneCycle:
         if claim is None:
             return 0
         deck.holdings.take(claim.epoch, lease=plan.lease, started=started)
-        deck.time.learn(claim.claimed_at, at=ground.monotonic())
+        deck.time.learn(claim.claimed_at, asked=started, at=ground.monotonic())
         took = ground.monotonic() - started
         ground.emit(
             Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)

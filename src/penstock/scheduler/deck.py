@@ -1,7 +1,7 @@
 """What all claims of a node share while they are in the air."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -49,7 +49,7 @@ class Deck:
     returned: int = 0
     sent: int = 0
     failed: int = 0
-    ticks: list[Tick] = field(default_factory=list)
+    ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=MOST_TICKS))
     strays: dict[str, Strays] = field(default_factory=lambda: defaultdict(Strays))
     outages: Outages = field(init=False)
     pulse: Pulse = field(init=False)
@@ -75,8 +75,9 @@ class Deck:
 
     async def write_ticks(self) -> bool | None:
         """Keep the figures of the passes since the last time, with one statement; None = there were none."""
-        ticks, self.ticks = self.ticks, []
+        ticks = list(self.ticks)
+        self.ticks.clear()
         if not ticks:
             return None
-        await self.ground.call(self.ground.store.record_ticks, ticks[-MOST_TICKS:])
+        await self.ground.call(self.ground.store.record_ticks, ticks)
         return False

@@ -23,10 +23,11 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import LeaseLost
 from penstock.ports.flow import Confirmed
 from penstock.ports.sink import Sink
-from penstock.ports.store import Settled, Tick
+from penstock.ports.store import Settled
 from penstock.scheduler.calling import call_sink, outcome_of_answer, tell
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import wait_for
+from penstock.scheduler.passes import tick_of
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.settling import Settling
 from penstock.scheduler.taking import Taking
@@ -56,7 +57,7 @@ class Flight:
     ) -> None:
         self._moved = moved
         self._deck, self._plan, self._sink, self._claim = deck, plan, sink, claim
-        self._phases = {"claim": claim_took, "confirm": 0.0, "send": 0.0, "settle": 0.0}
+        self._phases = {"claim": claim_took, "confirm": 0.0, "send": 0.0}
         self._waiting: list[tuple[float, int, Claimed]] = []
         self._numbers = count()
         self._ready: list[Claimed] = []
@@ -95,17 +96,7 @@ class Flight:
             self._limits.close(self._plan.name)
             self._limits.hand_over(self._out.values())
             deck.holdings.drop(epoch)
-
-    def _tick(self) -> Tick:
-        """Return what came of this pass, and how long each phase took in all."""
-        self._phases["settle"] = self._settling.took
-        return Tick(
-            node=self._deck.node,
-            lane=self._plan.name,
-            claimed=len(self._claim.jobs),
-            settled=self._settling.applied,
-            phases={name: round(seconds, 6) for name, seconds in self._phases.items()},
-        )
+            deck.ticks.append(tick_of(self._claim, self._phases, self._settling))
 
     def notice(self) -> None:
         """Look again: the node was told to stop or to hurry."""
@@ -125,11 +116,11 @@ class Flight:
         self._behind = {group: rest for group, rest in self._behind.items() if rest}
 
     def _wait(self, claimed: Claimed) -> None:
-        ground = self._deck.ground
-        moment = self._deck.time.moment(claimed.job.due_at, at=ground.monotonic())
+        """Have it wait for its time on the store's clock: how that goes may be known better by then."""
+        due = claimed.job.due_at.timestamp()
         if self._plan.jitter:
-            moment += ground.rng.random() * self._plan.jitter.total_seconds()
-        heapq.heappush(self._waiting, (moment, next(self._numbers), claimed))
+            due += self._deck.ground.rng.random() * self._plan.jitter.total_seconds()
+        heapq.heappush(self._waiting, (due, next(self._numbers), claimed))
 
     async def _fly(self, tasks: asyncio.TaskGroup) -> None:
         while self._waiting or self._ready or self._behind:
@@ -171,9 +162,10 @@ class Flight:
 
     def _take_due(self, now: float) -> None:
         """Move those whose moment has come to the ready ones, a slot's worth at a time."""
-        if now < self._next_slot:
+        if now < self._next_slot or not self._waiting:
             return
-        while self._waiting and self._waiting[0][0] <= now:
+        here = self._store_time(now)
+        while self._waiting and self._waiting[0][0] <= here:
             claimed = heapq.heappop(self._waiting)[2]
             self._ready.append(claimed)
             self._ready_since[claimed.job.arrival] = now
@@ -187,8 +179,12 @@ class Flight:
         return go
 
     def _pause(self, now: float) -> float:
-        soonest = max(self._waiting[0][0], self._next_slot) - now if self._waiting else 1.0
-        return min(1.0, max(0.0, soonest))
+        if not self._waiting:
+            return 1.0
+        return min(1.0, max(0.0, self._waiting[0][0] - self._store_time(now), self._next_slot - now))
+
+    def _store_time(self, now: float) -> float:
+        return self._deck.time.now(now).timestamp()
 
     # -- before the call
     async def _launch(self, go: list[Claimed], tasks: asyncio.TaskGroup) -> None:
@@ -243,9 +239,10 @@ class Flight:
     async def _confirm(self) -> Confirmed | None:
         """Ask what has changed since the claim; work that must not repeat is marked before its first send."""
         ground = self._deck.ground
+        asked = ground.monotonic()
         try:
             confirmed = await ground.call(ground.store.confirm, self._claim)
-            self._deck.time.learn(confirmed.now, at=ground.monotonic())
+            self._deck.time.learn(confirmed.now, asked=asked, at=ground.monotonic())
             if self._plan.hold and not self._marked and confirmed.ours and confirmed.stopped is None:
                 self._marked = await ground.call(ground.store.mark_sending, self._claim.epoch)
                 return confirmed if self._marked else confirmed._replace(ours=False)

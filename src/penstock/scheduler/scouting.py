@@ -48,7 +48,7 @@ class Scout:
         self.pulse = started = ground.monotonic()
         scouted = await ground.call(ground.store.scout)
         arrived = ground.monotonic()
-        self._deck.time.learn(scouted.now, at=arrived)
+        self._deck.time.learn(scouted.now, asked=started, at=arrived)
         self._found(scouted.work)
         self._took = arrived - started
         await self._wait(until=arrived + self._pause(scouted))

@@ -2,8 +2,9 @@
 
 We never read the store's clock directly: every answer that carries its time says "at the moment this reached
 you it was at least that late over there". The best such bound of the last seconds tells how long to wait so
-that nothing goes early. It is a lower bound, so we err on the late side, by the latency of a reply. A store
-whose clock was set back shows as a bound that is suddenly lower: then only the new one counts.
+that nothing goes early. It is a lower bound, so we err on the late side, by the latency of the quickest
+reply. A store whose clock was set back shows as a reply that is too low even if it took all its time on the
+way back: then only the new one counts.
 """
 
 from collections import deque
@@ -20,9 +21,10 @@ class StoreTime:
     def __init__(self) -> None:
         self._samples: deque[tuple[float, datetime]] = deque()
 
-    def learn(self, said: datetime, *, at: float) -> None:
-        """Note that a reply which arrived at `at` carried this time of the store."""
-        if self._samples and said < self.now(at) - SET_BACK:
+    def learn(self, said: datetime, *, asked: float, at: float) -> None:
+        """Note that a reply to what was `asked` then, which came at `at`, carried this time of the store."""
+        latest = said + timedelta(seconds=at - asked)
+        if self._samples and latest < self.now(at) - SET_BACK:
             self._samples.clear()
         while self._samples and self._samples[0][0] < at - KEEP_S:
             self._samples.popleft()
@@ -39,10 +41,6 @@ class StoreTime:
     def now(self, at: float) -> datetime:
         """Return a time that the store's clock has reached for sure."""
         return max(self._ahead(sample, at) for sample in self._samples)
-
-    def moment(self, due: datetime, *, at: float) -> float:
-        """Return the monotonic second at which the store's clock has certainly reached `due`."""
-        return at + max(0.0, (due - self.now(at)).total_seconds())
 
     @staticmethod
     def _ahead(sample: tuple[float, datetime], at: float) -> datetime:

@@ -24,10 +24,8 @@ _SCOUTING: Final = "penstock.scheduler.scouting"
 _ASKS: Final = "confirmed = await ground.call(ground.store.confirm, self._claim)"
 _ASSUMES: Final = "confirmed = Confirmed(self._deck.time.now(ground.monotonic()), True, None, {})"
 _EARLY: Final = "if outcome is None and claimed.job.due_at > confirmed.now:"
-_MOMENT: Final = "moment = self._deck.time.moment(claimed.job.due_at, at=ground.monotonic())"
-_WALL: Final = (
-    "moment = ground.monotonic() + max(0.0, (claimed.job.due_at - ground.clock.now()).total_seconds())"
-)
+_MOMENT: Final = "return self._deck.time.now(now).timestamp()"
+_WALL: Final = "return self._deck.ground.clock.now().timestamp()"
 _UNCANCEL: Final = "task.uncancel()  # we were told to wait no longer"
 
 
