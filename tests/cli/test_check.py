@@ -68,6 +68,20 @@ def test_a_port_for_metrics_that_is_the_apis_own_is_an_error(ready: Run, tmp_pat
     ready("check")
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:9000", "localhost", "[::1]", "10.1.2.3"])
+def test_a_lane_whose_target_no_node_calls_is_a_warning(ready: Run, tmp_path: Path, host: str) -> None:
+    ready("lanes", "set", "hello", "sink=http", f"target=http://{host}/hook")
+    assert "warning: lanes.hello.target: penstock serve does not call it: " in ready("check").stdout
+    allowed = '["127.0.0.0/8", "::1/128", "10.0.0.0/8"]'
+    (tmp_path / "penstock.toml").write_text(f"[http]\nallow_networks = {allowed}\n")
+    assert "does not call it" not in ready("check").stdout
+
+
+def test_a_lane_whose_target_has_a_name_is_not_looked_up(ready: Run) -> None:
+    ready("lanes", "set", "hello", "sink=http", "target=http://hooks.example.com/hook")
+    assert "does not call it" not in ready("check").stdout
+
+
 def test_lanes_that_differ_or_lead_nowhere_are_warnings(
     ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,7 +259,9 @@ async def test_asyncio_code_shows_its_key_too(sqlite_url: str) -> None:
             assert (await shop.list()).jobs == []
 
 
-@pytest.mark.parametrize("url", ["http://", "http://user:secret@host", "http://host?x=1"])
+@pytest.mark.parametrize(
+    "url", ["http://", "http://user:secret@host", "http://host?x=1", "http://a..b", "http://a b"]
+)
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidSetting, match="host:port"):
         Client(url)

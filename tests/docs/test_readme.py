@@ -5,13 +5,14 @@ import re
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 
 from penstock.domain.lanes import lane
+from penstock.domain.states import JobState
 from penstock.ports.store import Store
 from penstock.stores.connect import connect
 from tests.chaos.processes import PENSTOCK, Process, eventually, start
@@ -40,40 +41,39 @@ async def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
         "PENSTOCK_PORT": port,
         "PYTHONUNBUFFERED": "1",
     }
+    ports = {"7070": port, "7071": str(free_port()), "9000": str(free_port())}
+
+    def mine(text: str) -> str:
+        return re.sub("|".join(ports), lambda found: ports[found[0]], text)
+
     dev = start("dev", tmp_path, *PENSTOCK, "dev", "--demo", environment=environment)
+    running = [dev]
     try:
         await eventually("the node", lambda: "page   http" in dev.said)
-        for line in commands():
-            mine = line.replace("7070", port).replace("9000", "0")
+        for line in map(mine, commands()):
             if line.startswith(FOREVER):
-                await serves(
-                    start(mine.split()[1], tmp_path, *mine.split(), environment=environment | OTHER), line
-                )
+                running.append(start(line.split()[1], tmp_path, *line.split(), environment=environment))
+                await eventually(line, lambda: "http://127.0.0.1:" in running[-1].said)
                 continue
             if "lanes apply" in line:  # by then the reader has written the file
                 for name, content in FILE.findall(README):
-                    (tmp_path / name).write_text(content)
-            process = start("shell", tmp_path, "bash", "-c", mine, environment=environment)
+                    (tmp_path / name).write_text(mine(content))
+            process = start("shell", tmp_path, "bash", "-c", line, environment=environment)
             assert await process.ended(within=60) == 0, f"{line}\n{process.said}{process.told}"
-        dev.signal(signal.SIGINT)
-        assert await dev.ended() == 0, dev.told
+        await end(running)
+        with closing(connect(f"sqlite:///{tmp_path / 'penstock.db'}")) as store:
+            assert not store.counts().get(("shop", JobState.DEAD))
     finally:
-        dev.popen.kill()
-        dev.popen.wait()
+        for process in running:
+            process.popen.kill()
+            process.popen.wait()
 
 
-OTHER = {"PENSTOCK_PORT": "0"}
-
-
-async def serves(process: Process, line: str) -> None:
-    """See that it says where it serves, and that it ends when told to."""
-    try:
-        await eventually(line, lambda: "http://127.0.0.1:" in process.said)
+async def end(processes: Sequence[Process]) -> None:
+    """See that each ends when told to."""
+    for process in reversed(processes):
         process.signal(signal.SIGINT)
         assert await process.ended() == 0, process.told
-    finally:
-        process.popen.kill()
-        process.popen.wait()
 
 
 def test_the_examples_are_five_and_say_what_they_should() -> None:

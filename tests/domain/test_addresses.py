@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.addresses import networks, refusal
+from penstock.domain.addresses import is_address, networks, refusal
 
 PRIVATE = [
     "0.0.0.0",  # noqa: S104 - an address to refuse
@@ -115,3 +115,10 @@ def test_no_ipv6_address_outside_the_internet_gets_through(number: int) -> None:
     if refusal(str(address)) is None:
         assert address.is_global
         assert not address.is_multicast
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"), [("10.0.0.1", True), ("::1", True), ("fe80::1%eth0", True), ("a.example", False)]
+)
+def test_names_and_addresses_are_told_apart(text: str, *, is_one: bool) -> None:
+    assert is_address(text) is is_one

@@ -18,8 +18,18 @@ def test_what_is_out_of_bounds_is_brought_within(setting: str) -> None:
     assert within(setting, least) == least
 
 
+@pytest.mark.parametrize("host", ["example.org", "example.org.", "[::1]:8080", "münchen.example", "l" * 63])
+def test_a_target_that_http_can_call_is_taken(host: str) -> None:
+    check_url(f"https://{host}/hook")
+
+
+@pytest.mark.parametrize("host", ["api..example.org", ".example.org", "example.org..", "l" * 64 + ".org"])
+def test_a_target_whose_host_has_no_name_is_refused(host: str) -> None:
+    with pytest.raises(InvalidSetting, match="is no URL to call"):
+        check_url(f"https://{host}/hook")
+
+
 def test_a_target_that_http_cannot_call_is_refused() -> None:
-    check_url("https://example.org/hook")
     with pytest.raises(InvalidSetting, match="target"):
         check_url("example.org/hook")
 

@@ -56,3 +56,13 @@ async def _failing(names: Names, host: str) -> bool:
     except socket.gaierror:
         return True
     return False
+
+
+async def test_what_is_no_name_is_not_found() -> None:
+    """Python raises what nobody takes for an answer of a name server."""
+    names = Names()
+    try:
+        with pytest.raises(OSError, match=r"api\.\.example is no name"):
+            await names.resolve("api..example", 80)
+    finally:
+        await names.close()

@@ -1,11 +1,12 @@
 """`penstock check`: is everything as it must be before anything is started."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -18,10 +19,12 @@ from penstock.config.file import ConfigFile
 from penstock.config.keys import SAME_PORT, masked
 from penstock.config.plan import plan
 from penstock.config.settings import Settings, Value, look
+from penstock.domain.addresses import is_address, networks, refusal
 from penstock.domain.filters import MAX_PAGE, JobQuery
 from penstock.domain.lanes import Lane
 from penstock.domain.ordering import unkept
 from penstock.domain.pools import Pool
+from penstock.domain.sense import HTTP
 from penstock.errors import InvalidConfig, PenstockError, SchemaMismatch, StoreUnavailable
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Store
@@ -128,7 +131,19 @@ def _check_lanes(settings: Settings, store: Store, stored: Stored) -> Iterator[s
             yield f'lanes.{lane.name}.pool: the store has no pool "{lane["pool"]}"'
     yield from (f"keys: {lack}" for lack in missing_keys(store))
     yield from sink_warnings(None, lanes.values(), settings.sinks())
+    yield from _refused(settings, lanes.values())
     yield from _unordered(store)
+
+
+def _refused(settings: Settings, lanes: Iterable[Lane]) -> Iterator[str]:
+    """Name lanes whose own target is an address that nodes do not call; names may mean one, nobody asks."""
+    allowed = settings["http.allow_networks"]
+    allow = networks(allowed if isinstance(allowed, tuple) else ())
+    for lane in lanes:
+        host = urlsplit(lane["target"] or "").hostname if lane["sink"] == HTTP else None
+        address = "127.0.0.1" if host == "localhost" else host
+        if address and is_address(address) and (why := refusal(address, allow=allow)):
+            yield f"lanes.{lane.name}.target: penstock serve does not call it: {why}"
 
 
 def _unordered(store: Store) -> Iterator[str]:

@@ -47,6 +47,15 @@ def refusal(text: str, *, allow: Sequence[Network] = ()) -> str | None:
     return None
 
 
+def is_address(text: str) -> bool:
+    """Say whether it is an address, and not a name."""
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def forms(address: Address) -> Iterator[Address]:
     """Yield every address that connecting to this one may reach."""
     if isinstance(address, IPv4Address):

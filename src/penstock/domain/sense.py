@@ -26,6 +26,7 @@ BOUNDS: Final[Mapping[str, tuple[timedelta, timedelta]]] = MappingProxyType(
     }
 )
 HTTP: Final = "http"
+LONGEST_LABEL: Final = 63  # between two dots of a host's name
 _WITH_USER: Final = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _UNSENDABLE: Final = re.compile(r"[\x00-\x20\x7f]")
 
@@ -79,16 +80,20 @@ def target_problem(target: str, *, sink: object = None) -> str | None:
         return "holds a user name, which everybody sees: use an Authorization header of the job or the sink"
     return (
         None
-        if sink != HTTP or _callable(target)
+        if sink != HTTP or is_callable(target)
         else f"{target!r} is no URL to call: write https://host/path"
     )
 
 
-def _callable(target: str) -> bool:
+def is_callable(target: str) -> bool:
+    """Say whether it is the address of a web server: somebody may be there, or not."""
     try:
         parts = urlsplit(target)
         host = parts.hostname
     except ValueError:
         return False
     # urlsplit overlooks blanks and control characters, which no request line can carry.
-    return host is not None and parts.scheme in ("http", "https") and not _UNSENDABLE.search(target)
+    if host is None or parts.scheme not in ("http", "https") or _UNSENDABLE.search(target):
+        return False
+    labels = host.removesuffix(".").split(".")
+    return ":" in host or all(0 < len(label) <= LONGEST_LABEL for label in labels)

@@ -42,5 +42,8 @@ class Names(AbstractResolver):
 
 def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[tuple[int, int, str]]:
     """Return family, protocol and address of each answer."""
-    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    try:
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    except UnicodeError as error:
+        raise OSError(f"{host} is no name that could be looked up: {error}") from error
     return [(kind, protocol, str(address[0])) for kind, _, protocol, _, address in found]

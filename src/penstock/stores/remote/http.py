@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from weakref import WeakSet
 
 from penstock.domain.access import proof
+from penstock.domain.sense import is_callable
 from penstock.errors import (
     NOWHERE,
     Forbidden,
@@ -55,7 +56,8 @@ class Api:
             host, port = parts.hostname, parts.port
         except ValueError:
             host, port = None, None
-        if not host or parts.username or parts.password or parts.query or parts.fragment:
+        more = parts.username or parts.password or parts.query or parts.fragment
+        if not host or more or not is_callable(url):
             raise InvalidSetting("store", "an API is written http://host:port, without a user or a query")
         self.url = url.rstrip("/")
         self._base = parts.path.rstrip("/")
