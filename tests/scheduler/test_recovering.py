@@ -6,6 +6,7 @@ import pytest
 
 from penstock import Client
 from penstock.domain.lanes import lane
+from penstock.domain.states import JobState
 from penstock.errors import StoreUnavailable
 from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.ports.store import Ask, Store
@@ -31,6 +32,31 @@ def deck_of(store: Store, env: NodeEnv) -> Deck:
     ground = Ground(store, env.executor, env.clock, env.rng, lambda _: None)
     board = Board(ground, ("none of these",))
     return Deck(ground, board, Outlets(ground, closed), Limits(ground), Breakers(ground, board))
+
+
+@pytest.mark.parametrize(
+    ("on_unknown", "state"), [("hold", JobState.HELD), ("requeue", JobState.PENDING)], ids=["hold", "requeue"]
+)
+def test_what_the_lane_says_of_unknown_fates_counts_where_its_sink_is_closed(
+    on_unknown: str, state: JobState
+) -> None:
+    """Work that must not repeat went again when the leader could not open the sink to ask it."""
+    store = memory_store()
+    store.put_lane(lane("orders", sink="http", on_unknown=on_unknown), actor="test")
+    id_ = Client(store).enqueue("orders", {}).id
+    claim = store.claim(Ask(lane="orders", node=store.register_node("dead"), limit=1, lease=INSTANT))
+    assert claim is not None
+    assert store.mark_sending(claim.epoch)
+
+    async def main(env: NodeEnv) -> None:
+        deck = deck_of(store, env)
+        deck.node = store.register_node("leader")
+        await Recovery(deck).tick(None)
+
+    with World(1, FaultPlan()) as world:
+        world.spawn_node("leader", main)
+        world.run()
+    assert store.find([id_])[id_].state is state
 
 
 def test_claims_that_it_cannot_deal_with_are_not_kept() -> None:

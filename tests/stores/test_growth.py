@@ -10,6 +10,7 @@ from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.ports.store import Ask, Tick
 from penstock.stores.sqlite.store import SqliteStore
+from penstock.testing.store_suite.factories import some
 
 
 class Clock:
@@ -65,3 +66,15 @@ def test_keys_of_waiting_jobs_do_not_hide_those_that_may_go(store: SqliteStore, 
         store.retire(slice_rows=4)
 
     assert count(store, "keys") == 10
+
+
+def test_what_may_go_goes_as_fast_as_it_comes(store: SqliteStore, clock: Clock) -> None:
+    """One slice of each a minute was the most that ever went, whatever came in."""
+    node = store.register_node("old")
+    store.record_ticks([Tick(node=node, lane="orders") for _ in range(50)])
+    store.enqueue([NewJob("orders", key=f"key-{n}") for n in range(50)])
+    store.settle(some(store.claim(Ask(lane="orders", node=node, limit=50))))
+    clock.now += timedelta(days=8)
+    store.retire(slice_rows=5)
+
+    assert count(store, "ticks") == count(store, "keys") == 0

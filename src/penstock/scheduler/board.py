@@ -79,6 +79,8 @@ class Board:
         self._tell_changes(before, everything=stopped_before != self._stopped_pools())
         for name in self._plans.keys() - self.lanes.keys():
             del self._plans[name]
+        for _, plan in self._plans.values():
+            plan.forget()
         if ground.monotonic() - self._counted_at >= COUNT_NODES_EVERY_S:
             self._counted_at = ground.monotonic()
             self.nodes, self.heirs = await ground.call(count_nodes, store, self.node)

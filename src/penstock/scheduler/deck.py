@@ -1,10 +1,9 @@
 """What all claims of a node share while they are in the air."""
 
 import asyncio
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from penstock.ports.store import Tick
 from penstock.scheduler.air import Air
@@ -15,11 +14,10 @@ from penstock.scheduler.holding import Holdings
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
 from penstock.scheduler.outlets import Outlets
+from penstock.scheduler.passes import together
 from penstock.scheduler.pulse import Pulse
 from penstock.scheduler.strays import Strays
 from penstock.scheduler.timing import StoreTime
-
-MOST_TICKS: Final = 200  # a second
 
 
 @dataclass(slots=True)
@@ -49,7 +47,7 @@ class Deck:
     returned: int = 0
     sent: int = 0
     failed: int = 0
-    ticks: deque[Tick] = field(default_factory=lambda: deque(maxlen=MOST_TICKS))
+    ticks: list[Tick] = field(default_factory=list)
     strays: dict[str, Strays] = field(default_factory=lambda: defaultdict(Strays))
     outages: Outages = field(init=False)
     pulse: Pulse = field(init=False)
@@ -75,9 +73,8 @@ class Deck:
 
     async def write_ticks(self) -> bool | None:
         """Keep the figures of the passes since the last time, with one statement; None = there were none."""
-        ticks = list(self.ticks)
-        self.ticks.clear()
+        ticks, self.ticks = self.ticks, []
         if not ticks:
             return None
-        await self.ground.call(self.ground.store.record_ticks, ticks)
+        await self.ground.call(self.ground.store.record_ticks, together(ticks))
         return False

@@ -96,7 +96,8 @@ class Flight:
             self._limits.close(self._plan.name)
             self._limits.hand_over(self._out.values())
             deck.holdings.drop(epoch)
-            deck.ticks.append(tick_of(self._claim, self._phases, self._settling))
+            phases = self._phases | {"settle": self._settling.took}
+            deck.ticks.append(tick_of(self._claim, settled=self._settling.applied, phases=phases))
 
     def notice(self) -> None:
         """Look again: the node was told to stop or to hurry."""

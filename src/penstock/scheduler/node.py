@@ -40,7 +40,7 @@ from penstock.scheduler.standby import Standby
 
 BOARD_EVERY: Final = timedelta(milliseconds=500)
 TELL_EVERY: Final = timedelta(milliseconds=200)
-TICKS_EVERY: Final = timedelta(seconds=1)
+TICKS_EVERY: Final = timedelta(seconds=10)
 NOTE_EVERY: Final = timedelta(milliseconds=500)
 LOOK_S: Final = 0.1
 
@@ -120,6 +120,8 @@ class Node:
         await self.leader.resign()  # not before its service is over: that would run for the next term
         if self.standby is not None:
             await self.standby.resign()
+        with suppress(StoreUnavailable):
+            await self.deck.write_ticks()
         heart.stop()
         await self.deck.outlets.close()
         self.ground.emit(NodeStopped(node=self.deck.node, returned=self.deck.returned))

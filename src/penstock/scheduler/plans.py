@@ -22,6 +22,7 @@ from penstock.ports.flow import Limit
 from penstock.ports.sink import Envelope, Sink
 
 RUN: Final = 10
+MOST_KEYS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,11 @@ class Plan:
         if where not in self._limits:
             self._limits[where] = (*own, *pool_limit(pool, where[2]))
         return self._limits[where]
+
+    def forget(self) -> None:
+        """Make room where a pool has had very many keys; not while somebody compares limits by identity."""
+        if len(self._limits) > MOST_KEYS:
+            self._limits.clear()
 
     def strays(self, claimed: Claimed) -> bool:
         """Say whether a job counts against another pool than its lane's."""
@@ -134,11 +140,14 @@ class Plan:
         return None
 
 
-def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
-    """Read a lane's settings; what it does not say, its sink's kind says."""
+def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink | None) -> Plan:
+    """Read a lane's settings; what it does not say, its sink's kind says.
+
+    Without a sink nothing can be sent, but what was sent can be dealt with as the lane says.
+    """
     limits, shared = lane_limits(lane), shared_limit(pools.get(lane["pool"] or ""))
-    reported = (lane["complete_on"] or sink.complete_on) == "reported"
-    passes = lane["hold_until"] == "sent" and sink.keeps_order
+    reported = (lane["complete_on"] or (sink.complete_on if sink else "")) == "reported"
+    passes = lane["hold_until"] == "sent" and sink is not None and sink.keeps_order
     ahead = parse_duration(lane["lookahead"])
     return Plan(
         lane=lane,
@@ -169,7 +178,7 @@ def plan_of(lane: Lane, pools: dict[str, Pool], sink: Sink) -> Plan:
         limits=limits,
         group_limits=(*limits, *groups_limit(lane)),
         shared=shared,
-        format=lane["format"] or sink.format,
+        format=lane["format"] or (sink.format if sink else ""),
         reported=reported,
         pools=pools,
         pool=lane["pool"],

@@ -39,7 +39,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import Recovered
 from penstock.ports.sink import FAILED, NOT_STARTED, RUNNING, SUCCEEDED, UNKNOWN, Probed
 from penstock.scheduler.deck import Deck
-from penstock.scheduler.plans import Plan
+from penstock.scheduler.plans import Plan, plan_of
 
 CLAIMS: Final = 20
 JOBS: Final = 1000
@@ -210,8 +210,12 @@ class Recovery:
         known = self.deck.board.lanes.get(lane) or (
             await self.deck.ground.call(self.deck.ground.store.lanes)
         ).get(lane)
-        sink = await self.deck.outlets.get(known["sink"]) if known is not None else None
-        return self.deck.board.plan(known, sink) if known is not None and sink is not None else None
+        if known is None:
+            return None
+        sink = await self.deck.outlets.get(known["sink"])
+        # A sink that is closed here cannot be asked; what the lane says of unknown fates counts all the same.
+        board = self.deck.board
+        return plan_of(known, board.pools, None) if sink is None else board.plan(known, sink)
 
     def _tell(self, lane: str, found: Sequence[Probed]) -> None:
         fates: Mapping[str, int] = Counter(probed.fate for probed in found)

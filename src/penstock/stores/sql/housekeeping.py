@@ -38,6 +38,7 @@ IDLE_REQUESTS: Final = """
      LIMIT :limit"""
 FORGET: Final = "DELETE FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 SETTLED_FOR: Final = timedelta(hours=1)
+SWEEPS: Final = 50  # at a time; keys come in as fast as jobs
 
 
 def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
@@ -61,25 +62,29 @@ def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
     return dropped
 
 
-def drop_keys(tx: Tx, limit: int) -> None:
+def drop_keys(tx: Tx, limit: int) -> int:
     """Drop the oldest keys, as far as their jobs are finished and their key_ttl is over."""
     rows = tx.fetch(OLD_KEYS, limit=limit)
     owners = {(row[0], row[1]): (row[2], bytes(row[3])) for row in rows}
     kept = still_owned(tx, owners)
-    tx.execute(DROP_KEYS, ids=[owner[0] for key, owner in owners.items() if key not in kept])
+    gone = [owner[0] for key, owner in owners.items() if key not in kept]
+    tx.execute(DROP_KEYS, ids=gone)
     if kept and len(rows) == limit:
         tx.execute(KEEP_KEYS, ids=[owner[0] for key, owner in owners.items() if key in kept], now=tx.now)
+    return len(gone)
 
 
-def drop_figures(tx: Tx, limit: int) -> None:
+def drop_figures(tx: Tx, limit: int) -> int:
     """Drop figures of passes after a week, and nodes that were last seen more than a day ago."""
     old = [row[0] for row in tx.fetch(OLD_TICKS, before=tx.now - TICKS_KEPT, limit=limit)]
     tx.execute(DROP_TICKS, ids=old)
     tx.execute(DROP_NODES, before=tx.now - NODES_KEPT)
+    return len(old)
 
 
-def drop_requests(tx: Tx, hot: HotPath, limit: int) -> None:
+def drop_requests(tx: Tx, hot: HotPath, limit: int) -> int:
     """Drop requests whose job ended without anybody having looked at them."""
     idle = [row[0] for row in tx.fetch(IDLE_REQUESTS, before=tx.now - SETTLED_FOR, limit=limit)]
     held = {arrival for arrival, _ in hot.claims_of(tx, idle)} if idle else set()
     tx.execute(FORGET, arrivals=[arrival for arrival in idle if arrival not in held])
+    return len(idle) - len(held)

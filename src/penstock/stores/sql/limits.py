@@ -87,12 +87,13 @@ def permit(tx: Tx, dialect: str, node: int, needs: Sequence[Need], ttl: timedelt
     return grants
 
 
-def drop_idle(tx: Tx, limit: int) -> None:
+def drop_idle(tx: Tx, limit: int) -> int:
     """Forget limits that nobody has used for so long that their buckets are full."""
     tx.execute("DELETE FROM penstock.limit_leases WHERE until < :now", now=tx.now)
     idle = [row[0] for row in tx.fetch(IDLE, now=tx.now, limit=limit)]
     if idle:
         tx.execute(FORGET, names=idle)
+    return len(idle)
 
 
 def accounts_of(

@@ -204,14 +204,17 @@ class OperationsPart:
         return self.db.write(change)
 
 
-def drop_operations(tx: Tx, limit: int) -> None:
+def drop_operations(tx: Tx, limit: int) -> int:
     """Drop the jobs of operations that ended, a slice at a time, and in the end the operations."""
+    most = 0
     for (ended,) in tx.fetch(LEFT):
         arrivals = [row[0] for row in tx.fetch(OLDEST, id=ended, limit=limit)]
         tx.execute(FORGET, id=ended, arrivals=arrivals)
+        most = max(most, len(arrivals))
     old = [row[0] for row in tx.fetch(ENDED, before=tx.now - KEPT, few=FEW)]
     if old:
         tx.execute(DROP, ids=old)
+    return most
 
 
 def _carry_out(tx: Tx, hot: HotPath, operation: Operation, rows: list[Meant]) -> list[tuple[Effect, str]]:

@@ -347,14 +347,20 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
         dropped = self.hot.retire(self.db, slice_rows, nodes.fence_of(under))
 
         def sweep(tx: Tx) -> int:
-            housekeeping.drop_keys(tx, slice_rows)
-            housekeeping.drop_figures(tx, slice_rows)
-            drop_operations(tx, slice_rows)
-            limits.drop_idle(tx, slice_rows)
-            housekeeping.drop_requests(tx, self.hot, slice_rows)
-            return housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
+            return max(
+                housekeeping.drop_keys(tx, slice_rows),
+                housekeeping.drop_figures(tx, slice_rows),
+                drop_operations(tx, slice_rows),
+                limits.drop_idle(tx, slice_rows),
+                housekeeping.drop_requests(tx, self.hot, slice_rows),
+            )
 
-        return dropped + self._fenced(under, sweep)
+        for _ in range(housekeeping.SWEEPS):
+            if self._fenced(under, sweep) * 2 < slice_rows:
+                break
+        return dropped + self._fenced(
+            under, lambda tx: housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
+        )
 
     def _fenced(self, under: Term | None, work: Callable[[Tx], T]) -> T:
         """Do a leader's work in one transaction with the look at its term."""
