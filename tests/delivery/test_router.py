@@ -416,3 +416,24 @@ async def test_what_a_source_could_not_be_told_is_told_to_others(bed: Bed) -> No
     errors = [event.error for event in bed.seen(SourceFailed)]
     assert errors[0] == "there is no room for the dead"
     assert "the door is stuck" in errors[-1]
+
+
+class Leaky(EmbeddedSource):
+    """Its driver lets out what nobody expects when a connection ends."""
+
+    async def bury(self, _: Sequence[Incoming]) -> None:
+        raise Exception("rejected without a reason")  # noqa: TRY002 - as drivers do
+
+    async def extend(self, _: Sequence[Incoming]) -> Sequence[Incoming]:
+        raise AssertionError
+
+
+async def test_what_a_driver_lets_out_does_not_end_the_router(bed: Bed) -> None:
+    bed.store.push(QUEUE, [Message("no pointer")])
+    async with routing(bed, kind=Leaky):
+        await bed.until(lambda: "lost" in fates(bed))
+        async with receiver() as hook:
+            bed.store.push(QUEUE, [pointer(hook.url)])
+            await bed.until(lambda: "ack" in fates(bed))
+
+    assert "rejected without a reason" in bed.seen(SourceFailed)[0].error

@@ -52,6 +52,7 @@ class Engine:
     events: list[Event] = field(default_factory=list)
     closed_sinks: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
+    opening: dict[str, list[Callable[[], object]]] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     clock: SystemClock = field(default_factory=SystemClock)
 
@@ -108,6 +109,8 @@ class Engine:
             loop.call_soon_threadsafe(self.news.set)
 
         async def open_sink(name: str) -> Sink:
+            if self.opening.get(name):
+                self.opening[name].pop()()
             if name in self.closed_sinks:
                 raise SinkUnavailable(self.closed_sinks[name])
             return self.sinks.get(name) or PythonSink(self.answer, keeps_order=name == "embedded")

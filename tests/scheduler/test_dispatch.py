@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -303,6 +303,54 @@ async def test_a_lane_of_which_nothing_is_taken_asks_with_one_call_at_a_time(eng
     assert returned < 100
     assert said.gate is Gate.SINK
     assert 'takes nothing: there is no queue "nowhere": create it; nodes try again by themselves' in said.text
+
+
+class Moody:
+    """A sink that misbehaves some times, then is well."""
+
+    max_batch, keeps_order, format, complete_on = 1, False, "payload", "sent"
+
+    def __init__(self, times: int, misbehave: Callable[[], object]) -> None:
+        self._left, self._misbehave = times, misbehave
+
+    async def send(self, batch: Sequence[object]) -> object:
+        self._left -= 1
+        return self._misbehave() if self._left >= 0 else [Accepted() for _ in batch]
+
+    async def probe(self, sends: Sequence[object]) -> object:  # noqa: ARG002
+        return self._misbehave()
+
+    async def close(self) -> None:
+        self._misbehave()
+
+
+def cancel() -> object:
+    """Do what a driver does whose connection ends: its futures are cancelled, and nobody else is."""
+    raise asyncio.CancelledError
+
+
+MOODS = {"nothing": lambda: None, "no receipt": lambda: ["yes"], "a cancelled future": cancel}
+
+
+@pytest.mark.parametrize("mood", MOODS.values(), ids=MOODS)
+async def test_a_sink_that_was_broken_costs_its_lane_no_slot(
+    engine: Engine, mood: Callable[[], object]
+) -> None:
+    engine.sinks["http"] = Moody(4, mood)  # type: ignore[assignment]
+    engine.lane("other", sink="http", max_in_flight=2, retry=["0s", *["10ms"] * 9])
+    ids = engine.enqueue(*[{"lane": "other"}] * 5)
+    async with engine.node():
+        await engine.ended(*ids)
+
+
+async def test_a_sink_that_cannot_be_opened_for_a_cancelled_future_is_opened_later(engine: Engine) -> None:
+    engine.opening["http"] = [cancel]
+    engine.lane("other", sink="http")
+    ids = engine.enqueue({"lane": "other"})
+    async with engine.node():
+        await engine.ended(*ids)
+
+    assert engine.seen(SinkFailed)
 
 
 async def test_a_sink_with_a_bug_backs_off_its_jobs_and_the_node_goes_on(engine: Engine) -> None:

@@ -101,7 +101,9 @@ class Inlet:
         started = self._ground.monotonic()
         try:
             kept = await self.source.extend([held.message for held in mine])
-        except AWAY:
+        except Exception as error:  # noqa: BLE001 - what a driver lets out is not to end the router
+            if not isinstance(error, AWAY):
+                self._tell(repr(error))
             return  # until it answers again, what is held is trusted for as long as it was
         ours = {id(message) for message in kept}
         for held in mine:
@@ -116,7 +118,7 @@ class Inlet:
         for failures in range(1, TRIES + 1):
             try:
                 await call()
-            except AWAY as error:
+            except Exception as error:  # noqa: BLE001 - what a driver lets out is not to end the router
                 if failures == TRIES:
                     self._fail(several, error)
                 else:
@@ -128,8 +130,11 @@ class Inlet:
     def _fail(self, several: Sequence[Held], error: Exception) -> None:
         for held in several:
             held.lost = True
+        self._tell(str(error) if isinstance(error, AWAY) else repr(error))
+
+    def _tell(self, error: str) -> None:
         pause = self.source.visibility
-        self._ground.emit(SourceFailed(source=self.source.name, error=str(error), pause=pause))
+        self._ground.emit(SourceFailed(source=self.source.name, error=error, pause=pause))
 
     def _drop(self, several: Sequence[Held]) -> None:
         for held in several:

@@ -40,7 +40,7 @@ from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.source import Source
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
-from penstock.scheduler.ground import Ground, wait_for
+from penstock.scheduler.ground import Ground, cancelled, wait_for
 from penstock.scheduler.holding import BEAT_EVERY
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
@@ -326,6 +326,9 @@ class Router:
             failed = TryAgain(f"no answer within {limit:g} s")
             return Reply(failed, failed)
         except asyncio.CancelledError:
+            if not cancelled():
+                failed = TryAgain("its connection ended while it was at work")
+                return Reply(failed, failed)
             if not self._insists.is_set() or task is None:
                 raise
             task.uncancel()  # we were told to wait no longer; nothing is known against the target

@@ -12,6 +12,7 @@ from penstock.domain.outcomes import Lapsed, Outcome, Receipt, Returned, Unknown
 from penstock.ports.events import Called, LaneFailed
 from penstock.ports.sink import Sink, SinkUnavailable
 from penstock.scheduler.deck import Deck
+from penstock.scheduler.ground import cancelled
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.verdicts import unanswered, verdict
 
@@ -33,27 +34,34 @@ async def call_sink(deck: Deck, plan: Plan, sink: Sink, batch: Sequence[Claimed]
     try:
         async with asyncio.timeout(limit):
             with deck.air.calling(batch, deck.ground.monotonic()):
-                receipts = await sink.send([plan.envelope(claimed) for claimed in batch])
+                receipts: list[object] = list(await sink.send([plan.envelope(claimed) for claimed in batch]))
     except TimeoutError:
         return [Unknown(f"no answer within {limit:g} s")] * len(batch)
     except SinkUnavailable as error:
         deck.outlets.refuse(plan.name, plan.sink, str(error))
         return [NotCalled(f"sink {plan.sink}: {error}")] * len(batch)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         task = asyncio.current_task()
+        if not cancelled():
+            return _broken(deck, plan, error, len(batch))
         if not deck.hurry.is_set() or task is None:
             raise
         task.uncancel()  # we were told to wait no longer
         return [Unknown("the node stopped while it was being sent")] * len(batch)
     except Exception as error:  # noqa: BLE001 - a bug of one sink is not to hurt other lanes
-        # What it says may hold what a message carries: its name is told, the log has the rest.
-        text, trace = f"sink {plan.sink}: {type(error).__name__}", traceback.format_exc()
-        deck.ground.emit(LaneFailed(lane=plan.name, error=text, trace=trace, pause=timedelta(0)))
-        return [Unknown(f"{type(error).__name__}: {error}")] * len(batch)
+        return _broken(deck, plan, error, len(batch))
     deck.outlets.answer(plan.name)
     if len(receipts) != len(batch):
         return [Unknown(f"sink {plan.sink} gave {len(receipts)} receipts for {len(batch)}")] * len(batch)
-    return list(receipts)
+    no_receipt = Unknown(f"sink {plan.sink} gave something that is no receipt")
+    return [receipt if isinstance(receipt, Receipt) else no_receipt for receipt in receipts]
+
+
+def _broken(deck: Deck, plan: Plan, error: BaseException, jobs: int) -> list[Answer]:
+    """Tell of a bug of a sink; what it says may hold what a message carries: the log alone has it whole."""
+    text, trace = f"sink {plan.sink}: {type(error).__name__}", traceback.format_exc()
+    deck.ground.emit(LaneFailed(lane=plan.name, error=text, trace=trace, pause=timedelta(0)))
+    return [Unknown(f"{type(error).__name__}: {error}")] * jobs
 
 
 def tell(deck: Deck, plan: Plan, answers: Sequence[Answer], *, took: float, lag: float) -> None:

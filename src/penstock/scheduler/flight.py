@@ -95,6 +95,9 @@ class Flight:
             deck.limits.unwatch(self._news)
             self._limits.close(self._plan.name)
             self._limits.hand_over(self._out.values())
+            for claimed in (left := self._limits.left(self._claim.jobs)):
+                deck.breakers.not_tried(self._plan.aim(claimed))
+            self._limits.release(left)
             deck.holdings.drop(epoch)
             phases = self._phases | {"settle": self._settling.took}
             deck.ticks.append(tick_of(self._claim, settled=self._settling.applied, phases=phases))

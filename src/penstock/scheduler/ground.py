@@ -57,6 +57,15 @@ class Beside(Protocol):
         """Run `main` beside the node until it is stopped."""
 
 
+def cancelled() -> bool:
+    """Say whether somebody cancelled this task; else a CancelledError came out of what it called.
+
+    Drivers cancel futures of their own when a connection ends. Taken for ours it would end the task silently.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
     """Wait until the event is set or the time is up; say whether it is set."""
     if not event.is_set() and seconds > 0:

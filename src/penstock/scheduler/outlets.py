@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.ports.events import SinkFailed
 from penstock.ports.sink import OpenSink, Sink
-from penstock.scheduler.ground import Ground
+from penstock.scheduler.ground import Ground, cancelled
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(seconds=60)
@@ -57,7 +57,12 @@ class Outlets:
             return None
         try:
             sink = self._sinks[name] = await self.open(name)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a sink is its lanes' trouble alone
+        except (
+            Exception,
+            asyncio.CancelledError,
+        ) as error:  # what is wrong with a sink is its lanes' trouble
+            if cancelled():
+                raise
             self._fail(name, f"{error}" or type(error).__name__)
             return None
         self._failures.pop(name, None)
@@ -96,6 +101,11 @@ class Outlets:
 
     async def close(self) -> None:
         """Close every sink."""
-        for sink in self._sinks.values():
-            await sink.close()
+        for name, sink in self._sinks.items():
+            try:
+                await sink.close()
+            except (Exception, asyncio.CancelledError) as error:  # the others are closed all the same
+                if cancelled():
+                    raise
+                self.ground.emit(SinkFailed(sink=name, error=f"closing: {error!r}", pause=timedelta(0)))
         self._sinks.clear()

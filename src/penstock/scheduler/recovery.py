@@ -39,6 +39,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import Recovered
 from penstock.ports.sink import FAILED, NOT_STARTED, RUNNING, SUCCEEDED, UNKNOWN, Probed
 from penstock.scheduler.deck import Deck
+from penstock.scheduler.ground import cancelled
 from penstock.scheduler.plans import Plan, plan_of
 
 CLAIMS: Final = 20
@@ -198,7 +199,9 @@ class Recovery:
                 hurry = tasks.create_task(self._end_in_a_hurry(patience))
                 found = await sink.probe([plan.envelope(claimed) for claimed in jobs])
                 hurry.cancel()
-        except Exception:  # noqa: BLE001 - whatever it is, we know nothing
+        except (Exception, asyncio.CancelledError):  # whatever it is, we know nothing
+            if cancelled():
+                raise
             return unknown
         return found if len(found) == len(jobs) else unknown
 

@@ -49,6 +49,10 @@ class Taking:
             return False
         return self._limits.shut(plan.name, self._who)
 
+    def left(self, jobs: Iterable[Claimed]) -> list[Claimed]:
+        """Return the jobs whose call came to no end that was told: a bug ended it."""
+        return [claimed for claimed in jobs if claimed.job.arrival in self._by]
+
     def close(self, lane: str) -> None:
         """Note that none of these jobs waits any more."""
         self._limits.forget(lane, self._who)
