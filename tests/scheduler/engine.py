@@ -52,6 +52,7 @@ class Engine:
     events: list[Event] = field(default_factory=list)
     closed_sinks: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
+    silent_sinks: set[str] = field(default_factory=set)
     opening: dict[str, list[Callable[[], object]]] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     clock: SystemClock = field(default_factory=SystemClock)
@@ -109,6 +110,8 @@ class Engine:
             loop.call_soon_threadsafe(self.news.set)
 
         async def open_sink(name: str) -> Sink:
+            if name in self.silent_sinks:
+                await asyncio.Event().wait()
             if self.opening.get(name):
                 self.opening[name].pop()()
             if name in self.closed_sinks:

@@ -18,7 +18,7 @@ from penstock.ports.clock import SystemClock
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.store import Store
 from penstock.scheduler.board import Board
-from penstock.scheduler.breakers import MOST_KEPT, Breakers
+from penstock.scheduler.breakers import MOST_KEPT, TRIP_AFTER, Breakers
 from penstock.scheduler.ground import Ground
 from penstock.testing.sim.faults import CallFault, FaultPlan, Port
 from penstock.testing.sim.world import NodeEnv, World
@@ -200,3 +200,18 @@ def test_no_more_is_remembered_than_is_of_use() -> None:
 
     assert list(breakers._kept) == [HOUSE]
     assert next(iter(breakers._kept[HOUSE])) == "9"
+
+
+async def test_failures_with_successes_in_between_are_not_in_a_row() -> None:
+    """They were told to the store, and what came between was not: the breaker opened after the twentieth."""
+    store = memory_store()
+    breakers = _breakers(store)
+    breakers.board.targets.clear()
+    for _ in range(2 * TRIP_AFTER):
+        for answer in (TryAgain("503"), Accepted()):
+            breakers.note(HOUSE, answer)
+            await breakers.tell()
+
+    assert not store.targets()
+    breakers.note(HOUSE, Accepted())
+    assert await breakers.tell() is None  # of a target that is well there is nothing to tell

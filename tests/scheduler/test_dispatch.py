@@ -14,6 +14,7 @@ from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Try
 from penstock.domain.states import JobState
 from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
+from penstock.scheduler import outlets
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.store import SqlStore
 from tests.scheduler.engine import Engine
@@ -341,6 +342,21 @@ async def test_a_sink_that_was_broken_costs_its_lane_no_slot(
     ids = engine.enqueue(*[{"lane": "other"}] * 5)
     async with engine.node():
         await engine.ended(*ids)
+
+
+async def test_a_sink_that_takes_for_ever_to_open_is_not_waited_for(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that takes a connection and says nothing: recovery, too, stood still for all lanes."""
+    monkeypatch.setattr(outlets, "OPENS_WITHIN_S", 0.1)
+    engine.silent_sinks.add("http")
+    engine.lane("other", sink="http")
+    engine.enqueue({"lane": "other"})
+    async with engine.node():
+        await engine.until(lambda: bool(engine.seen(SinkFailed)))
+
+    [failed, *_] = engine.seen(SinkFailed)
+    assert "could not be opened within 0.1 s" in str(failed)
 
 
 async def test_a_sink_that_cannot_be_opened_for_a_cancelled_future_is_opened_later(engine: Engine) -> None:

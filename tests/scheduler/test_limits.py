@@ -219,6 +219,18 @@ async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> Non
     assert 60 <= counts["orders"] <= 90  # three quarters, when all goes well
 
 
+async def test_a_backlog_of_one_key_stands_in_no_other_ones_way(engine: Engine) -> None:
+    """Its jobs took the places of the lane, a few each time, and waited there for their turn."""
+    engine.store.put_pool(pool("each", rate="2/s", burst=2, key="target"), actor="test")
+    engine.lane(pool="each", batch_size=50, max_in_flight=20)
+    engine.enqueue(*({"target": "http://a.example"} for _ in range(300)))
+    async with engine.node() as node:
+        await engine.until(lambda: len(engine.sent) >= 2)
+        others = engine.enqueue(*[{"target": "http://b.example"}] * 2)
+        await engine.ended(*others)  # the backlog takes minutes
+        node.hurry.set()
+
+
 async def test_a_tenant_without_tokens_stands_in_nobodys_way(engine: Engine) -> None:
     engine.store.put_pool(pool("each", rate="2/s", burst=2, key="tenant"), actor="test")
     engine.lane(pool="each", batch_size=50)

@@ -28,6 +28,7 @@ OPEN_FOR: Final = timedelta(seconds=30)
 CALLED: Final = (Accepted, Duplicate, Rejected, Throttled, TryAgain, Unknown)
 NOT_LONG: Final = timedelta(seconds=1)
 QUITE_LONG: Final = timedelta(seconds=5)
+MOST_FAILING: Final = 10_000
 MOST_KEPT: Final = 500  # of one target; where more wait, some are always about to come again
 
 
@@ -58,6 +59,7 @@ class Breakers:
     _tallies: dict[str, Tally] = field(default_factory=dict)
     _trials: dict[str, datetime] = field(default_factory=dict)  # when the one call was let through
     _kept: dict[str, dict[str, Kept]] = field(default_factory=dict)
+    _failing: dict[str, None] = field(default_factory=dict)  # of which this node told failures
 
     def wait(self, target: str | None, now: datetime) -> timedelta | None:
         """Return how long a job for this target has to wait, None = it may go.
@@ -114,7 +116,8 @@ class Breakers:
         told = await self._let_go()
         for target, tally in list(self._tallies.items()):
             del self._tallies[target]
-            if not tally.failed and not tally.slow and target not in self.board.targets:
+            bad = target in self._failing or target in self.board.targets
+            if not tally.failed and not tally.slow and not bad:
                 continue
             before = self.board.targets.get(target)
             try:
@@ -123,6 +126,11 @@ class Breakers:
                 self._tell_again(target, tally)
                 raise
             told = False
+            self._failing.pop(target, None)
+            if known.failures:  # the next success has to be told, or it is no longer in a row
+                self._failing[target] = None
+            while len(self._failing) > MOST_FAILING:
+                del self._failing[next(iter(self._failing))]
             self._changed(target, before, known, tally.slow)
         return told
 

@@ -19,6 +19,7 @@ from penstock.ports.sink import Sink
 from penstock.ports.store import Ask
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.flight import Flight
+from penstock.scheduler.ground import wait_for
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.share import NOBODY
 
@@ -95,7 +96,7 @@ class LaneCycle:
             pause = min(FIRST_BACKOFF * 2 ** min(self._failures - 1, 10), LONGEST_BACKOFF)
             text, trace = repr(error), traceback.format_exc()
             self._deck.ground.emit(LaneFailed(lane=self.name, error=text, trace=trace, pause=pause))
-            await asyncio.sleep(pause.total_seconds())
+            await wait_for(self._deck.stop, pause.total_seconds())
             return True
         self._failures = 0
         if self._claimed_at != before:

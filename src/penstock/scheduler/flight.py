@@ -37,7 +37,6 @@ from penstock.scheduler.weeding import instead, kept_back
 SLOT_S: Final = 0.005
 LONG: Final = timedelta(seconds=2)
 TOO_LONG_S: Final = 5.0
-LONGEST: Final = timedelta(minutes=1)  # a limit may be raised, a lane moved: that is not to be waited for
 BEHIND: Final = "behind one of its group that did not go"
 NOT_DONE: Final = "behind one of its group that is not done"
 
@@ -214,27 +213,27 @@ class Flight:
             return
         sendable = self._weed(go, confirmed)
         if sendable and not deck.holdings.trusts(epoch, deck.ground.monotonic(), needs=needs(self._plan)):
-            self._unsent(sendable)
+            self._unsent(sendable, self._plan)
             spread = timedelta(seconds=0.5 + deck.ground.rng.random())  # by itself it may not get better
             self._give_back(sendable, "too little of the lease is left", spread)
             return
         if sendable and not deck.limits.hold(self._plan, sendable):
-            self._unsent(sendable)
+            self._unsent(sendable, self._plan)
             self._ready = sendable + self._ready
             return
         self._next_slot = deck.ground.monotonic() + SLOT_S
         self._moved()
         for start in range(0, len(sendable), self._sink.max_batch):
             batch = sendable[start : start + self._sink.max_batch]
-            call = tasks.create_task(self._call(batch, confirmed))
+            call = tasks.create_task(self._call(batch, confirmed, self._plan))
             self._calls[call] = False
             call.add_done_callback(self._landed)
 
-    def _unsent(self, jobs: Sequence[Claimed]) -> None:
+    def _unsent(self, jobs: Sequence[Claimed], plan: Plan) -> None:
         """Take back that these were about to be sent."""
         self._limits.refund(jobs)
         for claimed in jobs:
-            self._deck.breakers.not_tried(self._plan.aim(claimed))
+            self._deck.breakers.not_tried(plan.aim(claimed))
 
     def _landed(self, call: asyncio.Task[None]) -> None:
         self._calls.pop(call, None)
@@ -279,10 +278,10 @@ class Flight:
         return sendable
 
     # -- the call
-    async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed) -> None:
-        ground, plan, task = self._deck.ground, self._plan, asyncio.current_task()
+    async def _call(self, batch: Sequence[Claimed], confirmed: Confirmed, plan: Plan) -> None:
+        ground, task = self._deck.ground, asyncio.current_task()
         if self._deck.hurry.is_set():
-            self._unsent(batch)
+            self._unsent(batch, plan)
             self._give_back(batch, "the node stops")
             return
         if task is not None:
@@ -342,15 +341,17 @@ class Flight:
         keep, mixed = list[Claimed](), self._deck.mixed(self._plan.name)
         for claimed in self._ready:
             limit = self._plan.limits_of(claimed)[-1]
+            if limit[:3] not in places:  # those of older claims stand before it
+                places[limit[:3]] = self._limits.before(limit)
             places[limit[:3]] += 1
             wait = self._deck.limits.patience(limit, places[limit[:3]])
             if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
                 keep.append(claimed)
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
-            soonest = max(min(wait / self._deck.limits.nodes, LONGEST), spread)  # others may want none of it
             first = limit.scope == "lane" or (limit in self._plan.shared and not mixed)
-            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", None if first else soonest)})
+            soonest = None if first else max(self._deck.limits.book(limit, wait), spread)
+            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", soonest)})
             self._next_of_group(claimed, went=False)
         self._ready = keep if len(keep) < len(self._ready) else self._ready
 

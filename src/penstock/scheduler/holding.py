@@ -10,6 +10,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from threading import Lock
 from typing import Final
 
 from penstock.domain.leases import renew_every, trusted, trusted_until
@@ -37,6 +38,7 @@ class Holdings:
     """What a node holds; the loop and the heartbeat's thread both write it, one whole entry at a time."""
 
     claims: dict[int, Held] = field(default_factory=dict)
+    _turn: Lock = field(default_factory=Lock)
     note: str | None = None
     shortest: timedelta = BEAT_EVERY * 3
 
@@ -46,7 +48,8 @@ class Holdings:
 
     def drop(self, epoch: int) -> None:
         """Forget a claim that is settled or lost."""
-        self.claims.pop(epoch, None)
+        with self._turn:
+            self.claims.pop(epoch, None)
 
     def trusts(self, epoch: int, now: float, *, needs: timedelta = timedelta(0)) -> bool:
         """Say whether the claim is ours for at least that long."""
@@ -55,9 +58,10 @@ class Holdings:
 
     def lose(self, epoch: int) -> None:
         """Note that the store no longer knows the claim as ours."""
-        held = self.claims.get(epoch)
-        if held is not None:
-            self.claims[epoch] = Held(held.lease, held.until, lost=True)
+        with self._turn:
+            held = self.claims.get(epoch)
+            if held is not None:
+                self.claims[epoch] = Held(held.lease, held.until, lost=True)
 
     async def renew(self, ground: Ground) -> None:
         """Prolong every claim once; those the store does not name are lost."""
@@ -69,12 +73,12 @@ class Holdings:
             started = ground.monotonic()
             ours = await ground.call(ground.store.renew, epochs, lease)
             for epoch in epochs:
-                if epoch not in self.claims:
-                    continue
-                if epoch in ours:
-                    self.claims[epoch] = Held(lease, trusted_until(started, lease))
-                else:
+                if epoch not in ours:
                     self.lose(epoch)
+                    continue
+                with self._turn:  # what the loop dropped meanwhile must not come back: nobody would drop it
+                    if epoch in self.claims:
+                        self.claims[epoch] = Held(lease, trusted_until(started, lease))
 
     def pause(self) -> timedelta:
         """Return how long the heartbeat may rest: a third of the shortest lease there may be to renew.

@@ -35,6 +35,7 @@ OTHERS_S: Final = 0.025
 LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
 IN_LINE: Final = timedelta(seconds=2)
+LONGEST: Final = timedelta(minutes=1)  # a limit may be raised, a lane moved: that is not to be waited for
 AT_HAND: Final = 50
 ALL: Final = 2**31 - 1
 
@@ -177,12 +178,12 @@ class Limits:
         room = plan.batch
         for limit in limits:
             share = self._share(limit, plan)
-            waiting = share.wanted()
             if limit.rate is not None:
-                room = min(room, allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes) - waiting)
+                soon = allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes)
+                room = min(room, soon - share.wanted())
             if limit.max_in_flight is not None:
                 free = share.free_slots if now < share.until else 0
-                left = free - waiting
+                left = free - sum(share.line.values())  # who waits for another limit needs no slot yet
                 room = min(room, left)
                 if left <= 0 or (left < plan.batch and share.slots < share.enough(now)):  # for jobs to come
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
@@ -212,6 +213,16 @@ class Limits:
         if limit.scope != "pool" or limit.rate is None:
             return timedelta(0)
         return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * self.nodes
+
+    def before(self, limit: Limit, who: int) -> int:
+        """Return how many jobs of older callers wait for a limit."""
+        share = self._shares.get(_name(limit))
+        return share.older(who) if share is not None else 0
+
+    def book(self, limit: Limit, wait: timedelta) -> timedelta:
+        """Return how long a job that has to wait so long is given back for; others may want none of it."""
+        share, soonest = self._shares.get(_name(limit)), min(wait / self.nodes, LONGEST)
+        return share.book(soonest, LONGEST, now=self._ground.monotonic()) if share is not None else soonest
 
     def reached(self) -> dict[str, Reached]:
         """Return the limits that somebody waits for and that let nobody go now, by name."""

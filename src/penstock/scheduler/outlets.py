@@ -11,6 +11,7 @@ from penstock.scheduler.ground import Ground, cancelled
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(seconds=60)
+OPENS_WITHIN_S: Final = 15.0
 REST: Final = timedelta(seconds=2)
 
 
@@ -56,7 +57,11 @@ class Outlets:
         if failure is not None and self.ground.monotonic() < failure.again_at:
             return None
         try:
-            sink = self._sinks[name] = await self.open(name)
+            async with asyncio.timeout(OPENS_WITHIN_S):  # who waits for it may have other lanes to look after
+                sink = self._sinks[name] = await self.open(name)
+        except TimeoutError:
+            self._fail(name, f"it could not be opened within {OPENS_WITHIN_S:g} s")
+            return None
         except (
             Exception,
             asyncio.CancelledError,

@@ -81,6 +81,7 @@ class Share:
     came_at: float = 0.0
     nodes: int = 1
     rests_until: float = 0.0
+    booked: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -164,6 +165,19 @@ class Share:
     def before(self, lane: str, who: int) -> int:
         """Return how many jobs of older callers of the lane stand in line."""
         return sum(number for (name, other), number in self.line.items() if name == lane and other < who)
+
+    def older(self, who: int) -> int:
+        """Return how many jobs of older callers wait for this limit, of whatever lane."""
+        return sum(number for (_, other), number in self.wants.items() if NOBODY != other < who)
+
+    def book(self, soonest: timedelta, longest: timedelta, *, now: float) -> timedelta:
+        """Return how long a job is given back for: it comes after those that were given back before it."""
+        rate = self.limit.rate
+        if rate is None:
+            return soonest
+        after = self.booked + rate.per.total_seconds() / rate.count
+        self.booked = min(max(after, now + soonest.total_seconds()), now + longest.total_seconds())
+        return timedelta(seconds=self.booked - now)
 
     def reached(self, now: float) -> Reached | None:
         """Return what is missing; None = nothing is.

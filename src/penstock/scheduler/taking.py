@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from penstock.domain.job import Claimed
+from penstock.ports.flow import Limit
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.plans import Plan
 
@@ -48,6 +49,10 @@ class Taking:
         if kept.jobs is not jobs or kept.number != len(jobs):
             return False
         return self._limits.shut(plan.name, self._who)
+
+    def before(self, limit: Limit) -> int:
+        """Return how many jobs of older claims of this node wait for a limit."""
+        return self._limits.before(limit, self._who)
 
     def left(self, jobs: Iterable[Claimed]) -> list[Claimed]:
         """Return the jobs whose call came to no end that was told: a bug ended it."""
