@@ -43,9 +43,10 @@ T = TypeVar("T")
 COLUMNS: Final = Operation._fields
 _ALL: Final = ", ".join(COLUMNS)
 ONE: Final = f"SELECT {_ALL} FROM penstock.operations WHERE id = :id"
+# Before the places are counted: many at once would all find the same one free. SQLite has one writer anyway.
+ALONE: Final = {"postgres": "SELECT pg_advisory_xact_lock(7070, 9)", "sqlite": "SELECT 1"}
 ADD: Final = f"""
-    INSERT INTO penstock.operations ({_ALL}) VALUES ({", ".join(f":{name}" for name in COLUMNS)})
-        ON CONFLICT DO NOTHING"""
+    INSERT INTO penstock.operations ({_ALL}) VALUES ({", ".join(f":{name}" for name in COLUMNS)})"""
 BY_KEY: Final = f"SELECT {_ALL} FROM penstock.operations WHERE key = :key"
 UNENDED: Final = f"SELECT {_ALL} FROM penstock.operations WHERE finished_at IS NULL ORDER BY id LIMIT :few"
 PAGE: Final = f"SELECT {_ALL} FROM penstock.operations WHERE id < :last ORDER BY id DESC LIMIT :limit"
@@ -84,12 +85,12 @@ class OperationsPart:
 
         def work(tx: Tx) -> Operation:
             query_of(new.verb, new.filter, now=tx.now, tenant=new.tenant)
+            tx.fetch(ALONE[self.db.dialect])
             if (known := _begun_as(tx, new)) is not None:
                 return known
             check_room(new, [_operation(tx, row).tenant for row in tx.fetch(UNENDED, few=MOST_OPEN)])
             made = begun(new, id=self.ids(), now=tx.now)
-            if not tx.execute(ADD, **made._asdict()) and (first := _begun_as(tx, new)) is not None:
-                return first  # somebody began it meanwhile
+            tx.execute(ADD, **made._asdict())
             _note(tx, made, made.actor, "operation.start", made.reason)
             return made
 

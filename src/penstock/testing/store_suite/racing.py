@@ -10,7 +10,7 @@ from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dispatched, Lapsed, Succeeded
 from penstock.domain.pools import pool
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import VersionChanged
+from penstock.errors import InUse, VersionChanged
 from penstock.ports.store import Report, Store
 from penstock.testing.store_suite.factories import (
     HOUR,
@@ -94,6 +94,20 @@ class RaceTests:
             new = NewOperation(verb=Verb.HOLD, filter="", actor="ops", reason="r", key=f"k{each}")
             assert len({found.id for found in together(*[partial(store.start_operation, new)] * 6)}) == 1
         assert len(store.open_operations()) == ROUNDS // 4
+
+    def test_places_for_operations_are_not_given_twice(self, store: Store) -> None:
+        """However many ask for the last ones at once: five of a tenant, twenty in all."""
+        put_lane(store)
+
+        def begin(tenant: str | None) -> bool:
+            with suppress(InUse):
+                new = NewOperation(verb=Verb.HOLD, filter="", actor="ops", reason="r", tenant=tenant)
+                return bool(store.start_operation(new).id)
+            return False
+
+        assert sum(together(*[partial(begin, "acme")] * 8)) == 5
+        assert sum(begin(None) for _ in range(12)) == 12
+        assert sum(together(*[partial(begin, None)] * 8)) == 3
 
     def test_many_callers_at_once_lose_nothing(self, store: Store) -> None:
         """Every accepted job is there, once, with an arrival of its own."""
