@@ -223,23 +223,24 @@ def _newest(job: Job) -> datetime | None:
     return max((at for at in times if at is not None), default=None)
 
 
-def lane_object(lane: Lane, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Return a lane: its settings, its pause, and how many jobs are in which state."""
+def lane_object(lane: Lane, now: datetime, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Return a lane at this time: its settings, its pause, and how many jobs are in which state."""
     settings = {**lane.settings, "retry": raw(lane["retry"])}
-    return _named_object(lane, settings) | ({} if counts is None else {"counts": dict(counts)})
+    return _named_object(lane, settings, now) | ({} if counts is None else {"counts": dict(counts)})
 
 
-def pool_object(pool: Pool) -> dict[str, Any]:
-    """Return a pool: its settings and its pause."""
-    return _named_object(pool, pool.settings)
+def pool_object(pool: Pool, now: datetime) -> dict[str, Any]:
+    """Return a pool at this time: its settings and its pause."""
+    return _named_object(pool, pool.settings, now)
 
 
-def _named_object(named: Lane | Pool, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _named_object(named: Lane | Pool, settings: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    paused = named.stopped(now)  # a row stays paused when its time is over, and sends
     return {
         "name": named.name,
         "version": named.version,
-        "paused": named.paused,
-        "paused_until": named.paused_until,
+        "paused": paused,
+        "paused_until": named.paused_until if paused else None,
         "pause_reason": named.pause_reason,
         "paused_by": named.paused_by,
         "settings": dict(settings),

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from penstock import Client
 from penstock.domain.outcomes import Dead
 from penstock.domain.states import Reason, Verb
+from penstock.domain.ulid import Ulids
+from penstock.stores.memory import MemoryStore
 from penstock.testing.store_suite.factories import claim, claim_groups, ordered, settle, some
-from tests.api.node import Http
+from tests.api.node import Http, served
 from tests.client.conftest import put_lane
 
 STORES = [
@@ -199,6 +202,22 @@ def test_lanes_and_pools_are_paused_until_a_time_and_deleted(every: Http, kind: 
         assert answer.status_code == 404
     actions = [entry["action"] for entry in every.get("/api/audit").json()["entries"]]
     assert f"{kind[:-1]}.delete" in actions
+
+
+@pytest.mark.parametrize("kind", ["lanes", "pools"])
+def test_a_pause_that_is_over_is_no_pause(kind: str) -> None:
+    """Nobody writes to the row when its time comes: who looks at it then is told what holds then."""
+    now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+    store = MemoryStore(clock=lambda: now, ids=Ulids(lambda: 0, bytes))
+    with Client(store, actor="api") as client, served(client) as http:
+        http.node.start()
+        path, until = f"/api/{kind}/it", now + timedelta(minutes=5)
+        http.request("PUT", path, json={"settings": {}})
+        paused = http.post(f"{path}/pause", {"reason": "lunch", "until": until.isoformat()}).json()
+        assert (paused["paused"], paused["paused_until"]) == (True, "2026-11-16T12:05:00Z")
+        now = until
+        for shown in (http.get(path).json(), http.get(f"/api/{kind}").json()[kind][0]):
+            assert (shown["paused"], shown["paused_until"]) == (False, None)
 
 
 def test_a_lane_that_has_jobs_stays(http: Http) -> None:

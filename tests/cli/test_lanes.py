@@ -1,5 +1,7 @@
 """`penstock lanes` and `penstock pools`: looking, changing, stopping, and making them as a file says."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -135,6 +137,22 @@ def test_a_lane_is_stopped_for_a_time_and_goes_on(ready: Run, read: RunJson) -> 
     assert "was not paused" in ready("lanes", "resume", "hello").stderr
     assert read("lanes", "show", "hello")["paused"] is False
     assert "did you mean hello?" in ready("lanes", "pause", "helo", "--reason", "x", code=3).stderr
+
+
+@pytest.mark.parametrize(("kind", "name"), [("lanes", "hello"), ("pools", "web")])
+def test_a_pause_that_is_over_is_no_pause(
+    ready: Run, read: RunJson, tmp_path: Path, kind: str, name: str
+) -> None:
+    ready("pools", "set", "web", "--create")
+    ready(kind, "pause", name, "--reason", "lunch", "--until", "+1h")
+    with closing(sqlite3.connect(tmp_path / "penstock.db", isolation_level=None)) as connection:
+        connection.execute(f"UPDATE penstock_{kind} SET paused_until = 1 WHERE name = ?", (name,))
+
+    shown, [listed] = read(kind, "show", name), read(kind, "list")[kind]
+    for found in (shown, listed):
+        assert (found["paused"], found["paused_until"]) == (False, None)
+    assert "paused" not in ready(kind, "show", name).stderr
+    assert "was not paused" in ready(kind, "resume", name).stderr
 
 
 def test_a_lane_is_deleted_only_when_it_is_empty_and_somebody_said_yes(ready: Run, read: RunJson) -> None:

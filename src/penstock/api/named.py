@@ -43,7 +43,7 @@ class Kind(msgspec.Struct, frozen=True):
     word: str
     all: Callable[[Store], Any]
     change: Callable[..., Any]
-    show: Callable[[Any], dict[str, Any]]
+    show: Callable[[Any, datetime], dict[str, Any]]
 
     def one(self, store: Store, name: str) -> Named:
         """Return the one of this name, or raise NotFound."""
@@ -66,23 +66,26 @@ def named_routes(desk: Desk) -> list[HTTPRouteHandler]:
 def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     base, word = f"/api/{kind.word}s", kind.word
 
+    async def shown(client: Client, named: Named, *, status: int = 200) -> Response[bytes]:
+        told = kind.show(named, await desk.ask(client.store.now))
+        return json_answer(encode(told), status=status, headers={"ETag": f'"{named.version}"'})
+
     @get(base, name=f"list_{word}s", opt=READ)
     async def list_all(request: Request[Any, Any, Any]) -> Response[bytes]:
-        store = desk.acting(request).store
-        found = await desk.ask(lambda: [kind.show(one) for one in kind.all(store).values()])
+        found = await desk.ask(_all, kind, desk.acting(request).store)
         return json_answer(encode({f"{word}s": sorted(found, key=lambda one: str(one["name"]))}))
 
     @get(f"{base}/{{name:str}}", name=f"get_{word}", opt=READ)
     async def get_one(request: Request[Any, Any, Any]) -> Response[bytes]:
-        store, name = desk.acting(request).store, request.path_params["name"]
-        return _shown(kind, await desk.ask(kind.one, store, name))
+        client, name = desk.acting(request), request.path_params["name"]
+        return await shown(client, await desk.ask(kind.one, client.store, name))
 
     @put(f"{base}/{{name:str}}", name=f"put_{word}", opt=ADMIN)
     async def put_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         said, name = await command(request, Settings), request.path_params["name"]
-        expect = _expected(request)
-        now, made = await desk.ask(_put, kind, desk.acting(request), name, said.settings, expect)
-        return _shown(kind, now, status=201 if made else 200)
+        client, expect = desk.acting(request), _expected(request)
+        now, made = await desk.ask(_put, kind, client, name, said.settings, expect)
+        return await shown(client, now, status=201 if made else 200)
 
     @delete(f"{base}/{{name:str}}", name=f"delete_{word}", opt=ADMIN, status_code=200)
     async def delete_one(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -95,19 +98,22 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
         said, name = await command(request, Pause), request.path_params["name"]
         until = None if said.until is None else time("until", said.until)
         client = desk.acting(request)
-        return _shown(kind, await desk.ask(_pause, kind, client, name, reason=said.reason, until=until))
+        now = await desk.ask(_pause, kind, client, name, reason=said.reason, until=until)
+        return await shown(client, now)
 
     @post(f"{base}/{{name:str}}/resume", name=f"resume_{word}", opt=OPERATE, status_code=200)
     async def resume(request: Request[Any, Any, Any]) -> Response[bytes]:
         said, name = await command(request, Reason), request.path_params["name"]
         client = desk.acting(request)
-        return _shown(kind, await desk.ask(_pause, kind, client, name, reason=said.reason, paused=False))
+        now = await desk.ask(_pause, kind, client, name, reason=said.reason, paused=False)
+        return await shown(client, now)
 
     return [list_all, get_one, put_one, delete_one, pause, resume]
 
 
-def _shown(kind: Kind, named: Named, *, status: int = 200) -> Response[bytes]:
-    return json_answer(encode(kind.show(named)), status=status, headers={"ETag": f'"{named.version}"'})
+def _all(kind: Kind, store: Store) -> list[dict[str, Any]]:
+    now = store.now()
+    return [kind.show(one, now) for one in kind.all(store).values()]
 
 
 def _expected(request: Request[Any, Any, Any]) -> int | None:

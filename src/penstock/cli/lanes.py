@@ -51,7 +51,7 @@ def list_(client: Client, *, as_json: bool) -> None:
     if counts is None:
         note("note: how many jobs are in them is not told to this key", fg="yellow")
     if as_json:
-        print_json({"lanes": [lane_object(lane, _counts(lane.name, counts)) for lane in found]})
+        print_json({"lanes": [lane_object(lane, now, _counts(lane.name, counts)) for lane in found]})
         return
     rows = []
     for lane in found:

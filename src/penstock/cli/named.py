@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import click
@@ -46,7 +47,7 @@ class Kind(Generic[Named]):
 
     word: str
     settings: Mapping[str, Setting]
-    show: Callable[[Named], dict[str, Any]]
+    show: Callable[[Named, datetime], dict[str, Any]]
     all: Callable[[Store], dict[str, Named]]
     change: Callable[..., tuple[Named, bool]]
     pause: Callable[..., Named]
@@ -93,11 +94,11 @@ def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
 
 def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None:
     """Print every setting, whether it is the default, and who changed it last."""
-    found = one(kind, client.store, name)
+    now, found = client.store.now(), one(kind, client.store, name)
     changes = last_changes(kind, client.store, name)
     if as_json:
         by = {setting: {"at": entry.at, "actor": entry.actor} for setting, entry in changes.items()}
-        print_json({**kind.show(found), "changed": by})
+        print_json({**kind.show(found, now), "changed": by})
         return
     rows = []
     for setting, meaning in kind.settings.items():
@@ -105,7 +106,7 @@ def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
         rows.append((setting, value, "default" if value == meaning.default else "set", who or "-"))
     print_table(["setting", "value", "is", "last changed by"], rows)
-    if found.paused:
+    if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""
         note(f"paused{until} by {found.paused_by}: {found.pause_reason}", fg="yellow")
 
@@ -150,7 +151,7 @@ def put(
     if not given and not create:
         raise click.UsageError(f"say what to change: penstock {kind.word}s set {name} max_in_flight=100")
     now, _ = kind.change(client.store, name, given, actor=actor())
-    _print(kind, now, f"is at version {now.version}", as_json=as_json)
+    _print(kind, client, now, f"is at version {now.version}", as_json=as_json)
     return now
 
 
@@ -190,14 +191,14 @@ def pause(
     at = time_option("--until", until, client.store.now(), future=True)
     now = kind.pause(client.store, name, paused=True, actor=actor(), reason=reason, until=at)
     said = "is paused" + (f" until {cell(at)}" if at else "")
-    _print(kind, now, said, as_json=as_json)
+    _print(kind, client, now, said, as_json=as_json)
 
 
 def resume(kind: Kind[Named], client: Client, name: str, *, reason: str, as_json: bool) -> None:
     """Let a lane or pool go on."""
-    found = one(kind, client.store, name)
+    was_paused = one(kind, client.store, name).stopped(client.store.now())
     now = kind.pause(client.store, name, paused=False, actor=actor(), reason=reason)
-    _print(kind, now, "goes on" if found.paused else "was not paused", as_json=as_json)
+    _print(kind, client, now, "goes on" if was_paused else "was not paused", as_json=as_json)
 
 
 def delete(kind: Kind[Named], client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:
@@ -205,12 +206,12 @@ def delete(kind: Kind[Named], client: Client, name: str, *, reason: str, yes: bo
     found = one(kind, client.store, name)
     confirmed(f'Delete {kind.word} "{name}" and its settings?', yes=yes)
     kind.delete(client.store, name, actor=actor(), reason=reason)
-    _print(kind, found, "is deleted", as_json=as_json)
+    _print(kind, client, found, "is deleted", as_json=as_json)
 
 
-def _print(kind: Kind[Named], found: Named, said: str, *, as_json: bool) -> None:
+def _print(kind: Kind[Named], client: Client, found: Named, said: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(kind.show(found))
+        print_json(kind.show(found, client.store.now()))
     else:
         note(f'{kind.word} "{found.name}" {said}')
 

@@ -36,7 +36,7 @@ def list_(client: Client, *, as_json: bool) -> None:
         pool.name: sorted(lane.name for lane in lanes.values() if lane["pool"] == pool.name) for pool in found
     }
     if as_json:
-        print_json({"pools": [{**pool_object(pool), "lanes": users[pool.name]} for pool in found]})
+        print_json({"pools": [{**pool_object(pool, now), "lanes": users[pool.name]} for pool in found]})
         return
     rows = [
         (
