@@ -74,6 +74,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     store.migrate()
     store.put_pool(pool("web", rate="5/s"), actor="ann")
     store.put_lane(lane("orders", mode="block_on_error", pool="web"), actor="ann")
+    store.put_pool(pool("stops"), actor="ann")
+    store.put_lane(lane("stops"), actor="ann")
     with Client(store, actor="api") as client:
         ids = [client.enqueue("orders", {"n": n}, group="acme", key=f"k{n}").id for n in range(2)]
         claim = store.claim_groups(Ask(lane="orders", node=1))
@@ -174,11 +176,29 @@ def test_what_a_tenants_key_does_is_done(allowed: Callable[..., Result], place: 
     lanes = allowed("operator", "lanes list", tenant="acme")
     assert (lanes.exit_code, "orders" in lanes.stdout) == (0, True), lanes.output
     assert "not told to this key" in lanes.stderr
+    for line in ("lanes show orders", "pools show web"):
+        shown = allowed("operator", line, tenant="acme")
+        assert (shown.exit_code, "max_in_flight" in shown.stdout) == (0, True), shown.output
+        assert "not told to this key" in shown.stderr
+        assert "changed" not in json.loads(allowed("operator", f"{line} --json", tenant="acme").stdout)
+
+
+def test_who_waits_is_shown_a_page_that_he_may_see(allowed: Callable[..., Result], place: Place) -> None:
+    """The pages are for nobody who is bound to a tenant."""
+    again = "enqueue orders 1 --key page --at 2099-01-01T00:00:00Z"
+    job = allowed("operator", again, tenant="acme").stdout.strip()
+    place.json(f"jobs cancel {job} --reason over --yes", far=False)
+    own, ours = (allowed("operator", f"{again} --wait", tenant=tenant) for tenant in ("acme", None))
+
+    assert f"See: penstock jobs timeline {job}\n" in own.stderr
+    assert f"See: penstock jobs timeline {job}, or http://127.0.0.1:" in ours.stderr
 
 
 @pytest.mark.parametrize(
     ("pause", "resume", "goes_on"),
     [
+        ("lanes pause stops", "lanes resume stops", 'lane "stops" goes on'),
+        ("pools pause stops", "pools resume stops", 'pool "stops" goes on'),
         ("pause-all", "resume-all", "all lanes go on"),
         ("targets pause http://a.example", "targets resume http://a.example", "http://a.example goes on"),
     ],
@@ -192,6 +212,36 @@ def test_who_may_stop_may_let_go(
     assert (resumed.exit_code, goes_on in resumed.stderr) == (0, True), resumed.output
     known = CliRunner().invoke(main, [*shlex.split(resume), "--store", place.store])
     assert "was not paused" in known.stderr
+
+
+def test_a_group_is_stopped_and_let_go_by_who_may_do_nothing_else(
+    allowed: Callable[..., Result], place: Place
+) -> None:
+    assert allowed("operate", "groups pause orders quiet --reason lunch").exit_code == 0
+    [listed] = place.json("groups list", far=False)
+    assert ("quiet", "paused") in [(group["group"], group["state"]) for group in listed["groups"]]
+    assert allowed("operate", "groups resume orders quiet").exit_code == 0
+
+
+@pytest.mark.parametrize("line", ["lanes pause orders", "pools pause web", "groups pause orders quiet"])
+def test_who_may_not_stop_is_told_what_it_takes(allowed: Callable[..., Result], line: str) -> None:
+    refused = allowed("enqueue", f"{line} --reason lunch")
+
+    assert (refused.exit_code, "it needs the scope operate" in refused.stderr) == (1, True), refused.output
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("lanes pause ordres", 'no lane "ordres"'),
+        ("pools pause wbe", 'no pool "wbe"'),
+        ("groups pause ordres quiet", 'unknown lane "ordres"; did you mean orders?'),
+    ],
+)
+def test_who_stops_what_is_not_there_learns_it(allowed: Callable[..., Result], line: str, said: str) -> None:
+    missing = allowed("operate", f"{line} --reason lunch")
+
+    assert (missing.exit_code, said in missing.stderr) == (3, True), missing.output
 
 
 def test_jobs_are_not_exported_to_be_enqueued_without_what_they_carry(

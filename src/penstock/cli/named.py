@@ -14,6 +14,7 @@ from penstock.cli.errors import Missing
 from penstock.cli.options import (
     actor,
     confirmed,
+    if_told,
     json_option,
     note,
     reason_option,
@@ -32,6 +33,7 @@ from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.names import near
 from penstock.domain.pools import POOL_SETTINGS, Pool
+from penstock.errors import Forbidden
 from penstock.ports.store import Store
 from penstock.wire import lane_object, pool_object
 
@@ -82,6 +84,14 @@ def one(kind: Kind[Named], store: Store, name: str) -> Named:
     return known[name]
 
 
+def one_if_told(kind: Kind[Named], store: Store, name: str) -> Named | None:
+    """Return the lane or pool of this name; None = this key may stop it and not look: the node looks."""
+    try:
+        return one(kind, store, name)
+    except Forbidden:
+        return None
+
+
 def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
     """End: there is no such lane or pool."""
     close = near(name, known)
@@ -95,20 +105,27 @@ def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
 def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None:
     """Print every setting, whether it is the default, and who changed it last."""
     now, found = client.store.now(), one(kind, client.store, name)
-    changes = last_changes(kind, client.store, name)
+    changes = if_told(lambda: last_changes(kind, client.store, name))
+    if changes is None:
+        note("note: who changed what is not told to this key", fg="yellow")
     if as_json:
-        by = {setting: {"at": entry.at, "actor": entry.actor} for setting, entry in changes.items()}
-        print_json({**kind.show(found, now), "changed": by})
+        print_json(kind.show(found, now) | _changed_by(changes))
         return
     rows = []
     for setting, meaning in kind.settings.items():
-        value, entry = found.settings[setting], changes.get(setting)
+        value, entry = found.settings[setting], (changes or {}).get(setting)
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
         rows.append((setting, value, "default" if value == meaning.default else "set", who or "-"))
     print_table(["setting", "value", "is", "last changed by"], rows)
     if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""
         note(f"paused{until} by {found.paused_by}: {found.pause_reason}", fg="yellow")
+
+
+def _changed_by(changes: Mapping[str, AuditEntry] | None) -> dict[str, Any]:
+    if changes is None:
+        return {}
+    return {"changed": {name: {"at": entry.at, "actor": entry.actor} for name, entry in changes.items()}}
 
 
 def last_changes(kind: Kind[Named], store: Store, name: str) -> dict[str, AuditEntry]:
@@ -187,7 +204,7 @@ def pause(
     kind: Kind[Named], client: Client, name: str, *, reason: str, until: str | None, as_json: bool
 ) -> None:
     """Stop a lane or pool."""
-    one(kind, client.store, name)
+    one_if_told(kind, client.store, name)
     at = time_option("--until", until, client.store.now(), future=True)
     now = kind.pause(client.store, name, paused=True, actor=actor(), reason=reason, until=at)
     said = "is paused" + (f" until {cell(at)}" if at else "")
@@ -196,9 +213,10 @@ def pause(
 
 def resume(kind: Kind[Named], client: Client, name: str, *, reason: str, as_json: bool) -> None:
     """Let a lane or pool go on."""
-    was_paused = one(kind, client.store, name).stopped(client.store.now())
+    found = one_if_told(kind, client.store, name)
+    idle = found is not None and not found.stopped(client.store.now())
     now = kind.pause(client.store, name, paused=False, actor=actor(), reason=reason)
-    _print(kind, client, now, "goes on" if was_paused else "was not paused", as_json=as_json)
+    _print(kind, client, now, "was not paused" if idle else "goes on", as_json=as_json)
 
 
 def delete(kind: Kind[Named], client: Client, name: str, *, reason: str, yes: bool, as_json: bool) -> None:

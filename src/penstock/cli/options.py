@@ -193,7 +193,10 @@ def opened(url: str) -> Iterator[Client]:
 
 
 def page_of(job: str) -> str | None:
-    """Return where the dashboard shows a job, if a node runs as it is configured here and knows the job."""
+    """Return where the dashboard shows a job, if a node runs as it is configured here and knows the job.
+
+    The pages are for nobody who is bound to a tenant: no address that he would be refused is named to him.
+    """
     from penstock.cli.ask import NodeUnreachable, ask  # noqa: PLC0415 - only who waited pays for it
 
     given = click.get_current_context().params
@@ -202,10 +205,11 @@ def page_of(job: str) -> str | None:
         settings = load(given.get("config"), os.environ)
         host = str(settings["host"])
         base = f"http://{'127.0.0.1' if host in EVERYWHERE else host}:{settings['port']}"
-        try:  # another node may be there, of another store: the port is only where ours would be
-            ask(base, f"/api/jobs/{job}")
-        except NodeUnreachable:
-            return None
+    try:
+        ask(base, f"/api/jobs/{job}")  # another node may be there, of another store: the port was a guess
+        ask(base, "/api/pause")  # refused to tenants, as the pages are
+    except NodeUnreachable:
+        return None
     return f"{base}/jobs/{job}"
 
 
