@@ -57,6 +57,7 @@ class Node:
         self.callers = Callers(client.store, executor=self.executor, clock=clock, login=login)
         self.door = Door(client.store, self.callers, executor=self.executor, clock=clock)
         screens = pages(desk, self.figures, live=self.live, health=self.health)
+        self.over = asyncio.Event()
         self.app = make_app(
             client,
             executor=self.executor,
@@ -70,12 +71,19 @@ class Node:
             hosts=hosts,
             pages=[*screens.handlers, *login_pages(self.door)],
             lost=screens.lost,
+            over=self.over,
         )
         self.url = ""
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Say that the node serves: until then it is not ready."""
         self.emit(NodeStarted(node=7, name="host:1", store="sqlite:///penstock.db"))
+
+    def stop(self) -> None:
+        """Let the server end."""
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self.over.set)
 
 
 class Http:
@@ -117,17 +125,15 @@ def served(
     """Serve until the block ends; the node has started unless told otherwise."""
     node = Node(client, hosts=hosts, checks=checks or {}, login=login)
     listening, stopping = threading.Event(), threading.Event()
-    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
-        stop = asyncio.Event()
-        loops.append((asyncio.get_running_loop(), stop))
+        node.loop = asyncio.get_running_loop()
 
         def up(url: str) -> None:
             node.url = url
             listening.set()
 
-        await serve_http(node.app, "127.0.0.1", 0, stop, listening=up)
+        await serve_http(node.app, "127.0.0.1", 0, node.over, listening=up)
         stopping.set()
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), name="test-node")
@@ -138,8 +144,7 @@ def served(
         yield http
     finally:
         http.close()
-        loop, stop = loops[0]
-        loop.call_soon_threadsafe(stop.set)
+        node.stop()
         thread.join(15)
         node.executor.close()
         assert stopping.is_set()

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 
-from penstock import Client
+from penstock import Client, NewJob
 from penstock.api.callers import IDLE, LONGEST, Callers, cookie_of
 from penstock.api.login import AT_ONCE, MOST_WAITING, PER_NAME, Door, Proof
 from penstock.domain.access import hashed, new_token
@@ -250,3 +252,40 @@ def test_what_is_open_stays_open(locked: Http) -> None:
     for path in ("/health/live", "/health/ready", "/login", "/login/style.css", "/login/icon.svg"):
         assert locked.get(path).status_code == 200
         assert locked.get(path, headers={"Authorization": "Bearer pk_wrong"}).status_code == 200
+
+
+@pytest.fixture
+def large(sqlite_url: str) -> Iterator[Client]:
+    """A store with more than fits between a node and a reader who takes nothing."""
+    with Client(sqlite_url) as client:
+        make_user(client.store)
+        client.enqueue_many([NewJob("orders", payload=f'"{"x" * 200_000}"') for _ in range(100)])
+        yield client
+
+
+def test_an_export_is_cut_when_its_session_ends(large: Client) -> None:
+    """What comes is what was on its way; the file does not look whole."""
+    with served(large, login=True) as http:
+        http.node.start()
+        session = log_in(http)
+        with http.stream("GET", "/jobs/export", headers=session) as answer:
+            lines = answer.iter_lines()
+            seen = [next(lines)]
+            large.store.remove_user("ada", actor="boss", reason="gone")
+            http.node.callers.forget(session["Cookie"].partition("=")[2])
+            with pytest.raises(httpx.RemoteProtocolError):
+                seen.extend(lines)
+    assert len(seen) < 100
+
+
+def test_an_export_is_cut_when_its_node_stops(large: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """The node waited five seconds for it, and said with a traceback that it no longer does."""
+    with served(large, login=True) as http:
+        http.node.start()
+        with http.stream("GET", "/jobs/export", headers=log_in(http)) as answer:
+            lines = answer.iter_lines()
+            assert next(lines)
+            http.node.stop()
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(lines)
+    assert "Traceback" not in caplog.text

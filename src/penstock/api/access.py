@@ -5,6 +5,7 @@ its own that it points there (DNS rebinding), or simply across origins. So the H
 whatever changes something must not come from a page of somebody else.
 """
 
+import asyncio
 import re
 from collections.abc import Collection, Iterable
 from ipaddress import ip_address
@@ -15,6 +16,7 @@ from litestar import Litestar
 from litestar.enums import HttpMethod, ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
+from penstock.api.cutting import cutting
 from penstock.api.problems import AGAIN_AFTER_S, MEDIA_TYPE, Problem
 from penstock.api.scopes import SAFE
 from penstock.errors import InvalidSetting
@@ -82,11 +84,18 @@ class Guarded:
     """An application behind the checks of this module.
 
     `hosts` are names it also goes by; with `addresses` it goes by any IP address, as a node that others than
-    this machine reach, and that asks who they are.
+    this machine reach, and that asks who they are. `over` cuts the long answers of a node that stops.
     """
 
-    def __init__(self, app: Litestar, *, hosts: Collection[str] = (), addresses: bool = False) -> None:
-        self.app, self._addresses = app, addresses
+    def __init__(
+        self,
+        app: Litestar,
+        *,
+        hosts: Collection[str] = (),
+        addresses: bool = False,
+        over: asyncio.Event | None = None,
+    ) -> None:
+        self.app, self._addresses, self._over = app, addresses, over or asyncio.Event()
         self._names = frozenset(name.lower() for name in hosts)
         self._bodies = Bodies()
 
@@ -112,7 +121,7 @@ class Guarded:
         if scope["method"] == "HEAD":  # as GET; the server sends no body for a request that began as HEAD
             scope, receiving = {**scope, "method": HttpMethod.GET}, _hanging_up(receiving)
         try:
-            await self.app(scope, receiving, send_with_headers)
+            await self.app(scope, cutting(scope, receiving, self._over), send_with_headers)
         finally:
             held.done()
 

@@ -60,7 +60,7 @@ def make_app(
     Blocking calls of the client run on the executor, which whoever made it closes. `callers` finds out who is
     asking; `hosts` are names beside the loopback ones that the node goes by; `pages` are handlers of the UI,
     `stats` the figures that it shares with `/api/stats`, `lost` what it answers for an address that is none.
-    `over` lets go of those who listen to events.
+    `over` lets go of those who listen to events, or read an export.
     """
     own = api_routes(
         Desk(client, executor),
@@ -74,7 +74,7 @@ def make_app(
     )
     routes = [*own, *pages]
     described = openapi_route(routes, version=__version__)
-    return _served([*routes, described], callers=callers, hosts=hosts, lost=lost)
+    return _served([*routes, described], callers=callers, hosts=hosts, lost=lost, over=over)
 
 
 def api_routes(
@@ -149,6 +149,7 @@ def _served(
     callers: Callers,
     hosts: Collection[str],
     lost: Callable[[Request[Any, Any, Any], Exception], Response[bytes]] = answer,
+    over: asyncio.Event | None = None,
 ) -> Guarded:
     check_routes(routes)
     app = Litestar(
@@ -166,4 +167,4 @@ def _served(
         logging_config=None,
         debug=False,
     )
-    return Guarded(app, hosts=hosts, addresses=callers.login)
+    return Guarded(app, hosts=hosts, addresses=callers.login, over=over)

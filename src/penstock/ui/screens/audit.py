@@ -11,7 +11,7 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.job import AuditPage
 from penstock.ui.audits import shown
-from penstock.ui.exporting import pages_from
+from penstock.ui.exporting import pages_from, while_allowed
 from penstock.ui.site import AnyRequest, Site, lane_choice
 from penstock.wire import encode
 
@@ -38,9 +38,8 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             "Content-Disposition": 'attachment; filename="audit.jsonl"',
             "Cache-Control": "no-store",
         }
-        return Stream(
-            _exported(seen, lane, people, first), media_type="application/x-ndjson", headers=disposition
-        )
+        lines = while_allowed(request, _exported(seen, lane, people, first))
+        return Stream(lines, media_type="application/x-ndjson", headers=disposition)
 
     return [audit, export]
 

@@ -24,7 +24,7 @@ from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.exporting import pages_from
+from penstock.ui.exporting import pages_from, while_allowed
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once, whole
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
@@ -79,7 +79,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         first = await site.desk.ask(_page, seen, line, None, payloads)
         name = f"jobs.{'csv' if kind == 'csv' else 'jsonl'}"
         return Stream(
-            _exported(seen, line, first, csv_wanted=kind == "csv", payloads=payloads),
+            while_allowed(request, _exported(seen, line, first, csv_wanted=kind == "csv", payloads=payloads)),
             media_type="text/csv" if kind == "csv" else "application/x-ndjson",
             headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
         )
