@@ -70,6 +70,32 @@ TABLE = [
 ]
 
 
+WRONG = [
+    ("POST", "/api/operations", '{"verb": "hold", "filter": "", "reason": "r", "rate": "\\ud800"}', "rate"),
+    (
+        "POST",
+        "/api/operations",
+        '{"verb": "hold", "filter": "", "reason": "r", "dry_run": "\\ud800"}',
+        "dry_run",
+    ),
+    ("POST", "/api/replay", '{"filter": "", "reason": "r", "out_of_order": "\\ud800"}', "out_of_order"),
+    ("POST", "/api/access", '{"name": "n", "scopes": "\\ud800"}', "scopes"),
+    ("PUT", "/api/lanes/orders", '{"settings": "\\ud800"}', "settings"),
+    ("PUT", "/api/lanes/orders", '{"settings": {}, "\\ud800": 1}', "body"),
+    ("POST", "/api/pause", '{"reason": "r", "\\ud800": 1}', "body"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field"), WRONG)
+def test_what_is_no_text_where_another_type_belongs_is_refused(
+    http: Http, method: str, path: str, body: str, field: str
+) -> None:
+    refused = http.request(method, path, content=body, headers={"Content-Type": "application/json"})
+
+    assert (refused.status_code, refused.json()["field"]) == (422, field), refused.text
+    assert "holds a lone surrogate" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize(("body", "status", "in_batch"), TABLE, ids=lambda v: repr(v)[:40])
 def test_what_is_wrong_is_refused_and_its_neighbours_are_not(
     shared: Http, body: str, status: int, in_batch: int | None

@@ -288,6 +288,7 @@ def test_many_outcomes_are_answered_one_by_one(every: Http) -> None:
                     {"id": ids[2], "send": 1, "outcome": "asleep"},
                     {"send": 1, "outcome": "started"},
                     {"id": ids[2], "send": "1", "outcome": "started"},
+                    {"id": ids[2], "send": "\ud800", "outcome": "started"},
                     {"id": ids[2], "send": 1, "outcome": "deferred", "after": 1.5, "x": 1},
                 ]
             }
@@ -296,13 +297,14 @@ def test_many_outcomes_are_answered_one_by_one(every: Http) -> None:
 
     assert answer.status_code == 200
     results = answer.json()["results"]
-    assert [result.get("applied") for result in results] == [True, True, True, *[None] * 5]
+    assert [result.get("applied") for result in results] == [True, True, True, *[None] * 6]
     errors = [result["error"] for result in results[3:]]
     assert "no job" in errors[0]
     assert "asleep" in errors[1]
     assert "no job" in errors[2]
     assert "send" in errors[3]
-    assert "`x`" in errors[4]
+    assert "send: holds a lone surrogate" in errors[4]
+    assert "`x`" in errors[5]
     assert every.get(f"/api/jobs/{ids[1]}").json()["state"] == "pending"
 
 
@@ -328,6 +330,8 @@ def test_many_outcomes_are_answered_one_by_one(every: Http) -> None:
         ('{"send": 1, "outcome": "succeeded", "result": ' + "1" * 5000 + "}", 400, None),
         ('{"send": 1, "outcome": "succeeded", "result": 1e999}', 422, "result"),
         ('{"send": 1, "outcome": "succeeded", "result": "\\ud800"}', 422, "result"),
+        ('{"send": "\\ud800", "outcome": "succeeded"}', 422, "send"),
+        ('{"send": 1, "outcome": "succeeded", "\\ud800": 1}', 422, "outcome"),
         ('{"send": 1, "outcome": "succeeded", "result": ' + "[" * 100_000 + "]" * 100_000 + "}", 400, None),
     ],
 )

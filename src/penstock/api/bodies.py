@@ -7,12 +7,15 @@ reader would agree on is refused alone, and no payload is ever decoded and writt
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from litestar import Request
 
 from penstock.api.problems import Problem
+from penstock.domain.payloads import SURROGATE
 
+S = TypeVar("S", bound=msgspec.Struct)
 MAX_BODY: Final = 8 * 1024 * 1024
 MAX_BATCH: Final = 1000
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -110,6 +113,25 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise bad_json("it is no object")
     return found
+
+
+def fitted(given: dict[str, Any], kind: type[S]) -> S:
+    """Return an object as this kind of struct, or raise msgspec.ValidationError with what is wrong where."""
+    try:
+        return msgspec.convert(given, kind)
+    except UnicodeEncodeError:  # what is not of its type, or not known, has a text that is none
+        place = next((name for name, value in given.items() if not _is_text(name) or not _is_text(value)), "")
+        where = f" - at `$.{place}`" if _is_text(place) else ""
+        raise msgspec.ValidationError(f"{SURROGATE}{where}") from None
+
+
+def _is_text(value: object) -> bool:
+    """Say whether a value can be written as JSON in UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import msgspec
 from litestar import Request
 
-from penstock.api.bodies import bad_json, json_object, json_text
+from penstock.api.bodies import bad_json, fitted, json_object, json_text
 from penstock.domain.intake import check_text
 from penstock.errors import InvalidQuery
 
@@ -32,7 +32,7 @@ async def command(request: Request[Any, Any, Any], kind: type[S]) -> S:
 def converted(given: dict[str, Any], kind: type[S]) -> S:
     """Return an object as this kind of command, or raise InvalidQuery."""
     try:
-        made = msgspec.convert(given, kind)
+        made = fitted(given, kind)
     except msgspec.ValidationError as error:
         # "Expected `int`, got `str` - at `$.rate`"
         words, _, place = str(error).partition(" - at `$.")

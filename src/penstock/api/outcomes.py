@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
-from penstock.api.bodies import bad_json, batch_of, json_object, json_text
+from penstock.api.bodies import bad_json, batch_of, fitted, json_object, json_text
 from penstock.api.desk import Desk, json_answer
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs
@@ -108,7 +108,7 @@ def _meant(client: Client, said: Said, job: Job | None, *, rng: Random) -> Repor
 
 def _read(text: str) -> Said:
     try:
-        return msgspec.convert(json_object(text), Said)
+        return fitted(json_object(text), Said)
     except msgspec.ValidationError as error:
         # "Expected `int`, got `str` - at `$.send`"
         words, _, place = str(error).partition(" - at `$.")
