@@ -7,7 +7,8 @@ a new cookie, which no script can read and no other site can send; a session tha
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 from litestar.datastructures import Cookie
@@ -59,11 +60,14 @@ class Door:
         """Return the token of a new session; None = name or password are wrong. Raise Problem."""
         name = proof.name[:100]
         self._check(name, address)
-        user = await self._fits(proof, lambda: self._check(name, address))
-        token = new_token(self._entropy)
-        if user is None or not await self._executor.run(lambda: self._opened(token, user)):
-            self._names.note(name)
-            self._addresses.note(address)
+        async with self._turn():
+            self._check(name, address)  # again: others who came at the same time may have failed meanwhile
+            with self._names.trying(name), self._addresses.trying(address):
+                token = await self._entered(proof)
+                if token is None:
+                    self._names.note(name)
+                    self._addresses.note(address)
+        if token is None:
             _LOG.warning("log-in of %r from %s failed", name, address)
             return None
         self._names.forget(name)
@@ -84,17 +88,25 @@ class Door:
         self._names.check(name)
         self._addresses.check(address)
 
-    async def _fits(self, proof: Proof, check: Callable[[], None]) -> User | None:
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= MOST_WAITING:
             hint = "wait a moment and try again"
             raise Problem(429, "too-many-failures", "very many log in at once", hint=hint)
         self._waiting += 1
         try:
             async with self._work:
-                check()  # again: others who came at the same time may have failed meanwhile
-                return await self._executor.run(lambda: self._compared(proof))
+                yield
         finally:
             self._waiting -= 1
+
+    async def _entered(self, proof: Proof) -> str | None:
+        """Return the token of a new session of whoever fits."""
+        user = await self._executor.run(lambda: self._compared(proof))
+        if user is None:
+            return None
+        token = new_token(self._entropy)
+        return token if await self._executor.run(lambda: self._opened(token, user)) else None
 
     def _compared(self, proof: Proof) -> User | None:
         user = self._store.user(proof.name) if proof.name.isprintable() else None
