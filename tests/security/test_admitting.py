@@ -8,6 +8,7 @@ import pytest
 from penstock.domain.access import ROLES
 from penstock.errors import Forbidden
 from penstock.granting import grant_login
+from penstock.ui.telling import NOTE, read_note
 from tests.api.node import Http
 from tests.security.conftest import PASSWORD, Bearer, csrf_of, log_in, make_key, make_user
 
@@ -116,6 +117,27 @@ def test_who_may_not_see_payloads_sends_no_lane_elsewhere(locked: Http, key: Key
     for where in ({"target": "https://b.example"}, {"sink": "console"}, {"queue": "q"}):
         assert put({**where, "batch_size": 8}, only) == 403
     assert put({"target": "https://b.example"}, key("admin")) == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"role": "viewer"}, "password: write a password for nobody9: there is no such user yet"),
+        ({"password": PASSWORD}, "role: choose what nobody9 may do: there is no such user yet"),
+    ],
+)
+def test_who_forgets_something_of_a_new_user_is_told_what(
+    locked: Http, fields: dict[str, str], said: str
+) -> None:
+    session = log_in(locked)
+    form = {"csrf": csrf_of(session), "name": "nobody9", **fields}
+    answer = locked.request("POST", "/access/users", data=form, headers=session)
+    by_api = locked.request(
+        "PUT", "/api/users/nobody9", json=fields, headers=session | {"X-CSRF-Token": csrf_of(session)}
+    )
+
+    assert (read_note(answer.cookies[NOTE].strip('"')) or {})["text"] == said
+    assert (by_api.status_code, "with a password and a role" in by_api.json()["hint"]) == (404, True)
 
 
 def test_a_form_changes_of_somebody_only_what_it_says(locked: Http) -> None:

@@ -43,6 +43,7 @@ _NOT_FOUND: Final = {
     "job": "use the id as POST /api/jobs returned it; a finished job is dropped when it is old",
     "lane": "GET /api/lanes lists them; PUT /api/lanes/NAME makes one",
     "pool": "GET /api/pools lists them; PUT /api/pools/NAME makes one",
+    "user": "GET /api/users lists them; PUT /api/users/NAME with a password and a role, or scopes, adds one",
     "operation": "GET /api/operations lists them; they are kept for 30 days",
 }
 

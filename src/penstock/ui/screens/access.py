@@ -125,10 +125,10 @@ def _let_in(site: Site, request: AnyRequest, fields: Mapping[str, str], password
     try:
         return grant_login(site.store, name, password=password, tenant=tenant, entropy=os.urandom, **granted)
     except NotFound:
+        missing, what = ("role", "choose what {} may do")
         if granted["scopes"] or granted["roles"]:
-            raise
-        problem = f"choose what {name} may do: there is no such user yet"
-        raise InvalidSetting("role", problem) from None
+            missing, what = ("password", "write a password for {}")
+        raise InvalidSetting(missing, f"{what.format(name)}: there is no such user yet") from None
 
 
 def _granted(request: AnyRequest, fields: Mapping[str, str]) -> dict[str, Any]:
