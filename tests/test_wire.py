@@ -241,11 +241,12 @@ def test_an_explanation_has_its_fixed_names() -> None:
 
 
 def test_a_group_has_its_fixed_names() -> None:
-    row = GroupRow("orders", "A-1", "blocked", "01K", "01J", T, 3, T)
+    row = GroupRow("orders", "A-1", "blocked", "01K", "01J", T, 3, T, T)
 
     assert encode(group_object(row)) == (
         '{"lane":"orders","group":"A-1","state":"blocked","head":"01K","blocker":"01J",'
-        '"since":"2026-11-15T10:00:00Z","behind":3,"next_at":"2026-11-15T10:00:00Z"}'
+        '"since":"2026-11-15T10:00:00Z","behind":3,"next_at":"2026-11-15T10:00:00Z",'
+        '"until":"2026-11-15T10:00:00Z"}'
     )
 
 

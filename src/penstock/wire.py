@@ -296,6 +296,7 @@ def group_object(group: GroupRow) -> dict[str, Any]:
         "since": group.since,
         "behind": group.behind,
         "next_at": group.next_at,
+        "until": group.until,
     }
 
 

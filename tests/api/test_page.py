@@ -1,7 +1,7 @@
 """The status page and its numbers."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -160,11 +160,28 @@ def test_ended_jobs_are_shown_with_why(http: Http) -> None:
 def test_a_stopped_lane_says_who_stopped_it(http: Http) -> None:
     client = http.node.client
     client.store.pause_lane("orders", paused=True, actor="ann", reason="their API is down")
+    put_lane(client.store, "later")
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    client.store.pause_lane("later", paused=True, actor="ann", reason="lunch", until=until)
     put_lane(client.store, "off", enabled=False)
 
     lanes = {lane["lane"]: lane["stopped"] for lane in http.get("/api/stats").json()["lanes"]}
 
-    assert lanes == {"orders": "paused by ann: their API is down", "off": "disabled"}
+    assert lanes == {
+        "orders": "paused by ann: their API is down",
+        "later": "paused by ann: lunch, until 2099-01-01T00:00:00Z",
+        "off": "disabled",
+    }
+
+
+def test_a_paused_group_says_until_when(http: Http) -> None:
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    who = {"actor": "ann", "reason": "lunch"}
+    http.node.client.store.pause_group("orders", "A-1", paused=True, until=until, **who)
+
+    [group] = http.get("/api/groups").json()["groups"]
+    assert (group["state"], group["until"]) == ("paused", "2099-01-01T00:00:00Z")
+    assert re.search(r'ends <time datetime="2099-01-01T00:00:00', http.get("/groups").text)
 
 
 def test_many_lanes_are_cut_to_those_at_work(http: Http) -> None:

@@ -48,12 +48,12 @@ def test_groups_are_listed_with_what_they_are_doing(
     assert blocked.pop("since")
     assert blocked == {
         "lane": "hello", "group": "A-1", "state": "blocked", "head": behind, "blocker": dead, "behind": 1,
-        "next_at": None,
+        "next_at": None, "until": None,
     }  # fmt: skip
     assert (waiting["group"], waiting["state"], waiting["head"]) == ("B-2", "waiting", free)
     lines = [line.split("\t") for line in ready("groups", "list").stdout.splitlines()]
     assert [line[:3] for line in lines] == [["hello", "A-1", "blocked"], ["hello", "B-2", "waiting"]]
-    assert lines[0][4:] == ["1", behind, dead]
+    assert lines[0][4:] == ["1", behind, dead, "-"]
 
 
 def test_blocked_groups_are_listed_alone(ready: Run, read: RunJson, stuck: tuple[str, str]) -> None:

@@ -77,22 +77,24 @@ def test_a_group_is_busy_since_its_job_was_claimed_sent_or_started() -> None:
 def test_a_group_waits_since_its_head_was_due_if_it_is() -> None:
     due, later = row(1, due_at=NOW - HOUR), row(1, due_at=NOW + HOUR)
 
-    assert shown(Group(head=due), ids={1: "A"}) == (
+    assert shown(Group(head=due), ids={1: "A"}) == GroupRow(
         "orders", "g", "waiting", "A", None, NOW - HOUR, 3, NOW - HOUR,
     )  # fmt: skip
-    assert shown(Group(head=later))[5:] == (None, 3, NOW + HOUR)
+    assert shown(Group(head=later))[5:8] == (None, 3, NOW + HOUR)
 
 
 def test_a_group_is_blocked_since_its_blocker_is_what_it_is() -> None:
     behind_dead = shown(Group(head=row(2), dead=DEAD), ids={1: "A", 2: "B"}, blocked_at={1: NOW})
     behind_held = shown(Group(head=HELD), ids={2: "B"}, blocked_at={2: NOW - HOUR})
 
-    assert behind_dead == ("orders", "g", "blocked", "B", "A", NOW, 3, None)
-    assert behind_held == ("orders", "g", "blocked", "B", "B", NOW - HOUR, 2, None)
+    assert behind_dead == GroupRow("orders", "g", "blocked", "B", "A", NOW, 3, None)
+    assert behind_held == GroupRow("orders", "g", "blocked", "B", "B", NOW - HOUR, 2, None)
 
 
 def test_a_group_is_paused_since_somebody_did_and_idle_since_nobody_knows() -> None:
     assert shown(Group(paused=True), paused_at=NOW).since == NOW
+    assert shown(Group(paused=True), paused_until=NOW).until == NOW
+    assert shown(Group(head=HELD, paused=True), paused_until=NOW).until is None, "it is blocked"
     assert shown(Group(dead=DEAD)).since is None
 
 

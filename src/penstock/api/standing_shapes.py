@@ -28,6 +28,8 @@ _GROUP: Final = made(
         "blocker": nullable(STRING),
         "since": nullable(TIME),
         "behind": INTEGER,
+        "next_at": nullable(TIME),
+        "until": nullable(TIME),
     }
 )
 _PAUSE: Final = nullable(made({"by": STRING, "reason": STRING, "since": TIME, "until": nullable(TIME)}))

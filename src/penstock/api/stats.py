@@ -209,7 +209,9 @@ def _lane(lane: Lane, counts: Mapping[str, int], pace: Pace) -> dict[str, Any]:
 def _stopped(lane: Lane, now: datetime) -> str | None:
     if not lane["enabled"]:
         return "disabled"
-    return f"paused by {lane.paused_by}: {lane.pause_reason}" if lane.stopped(now) else None
+    if not lane.stopped(now):
+        return None
+    return f"paused by {lane.paused_by}: {lane.pause_reason}{_until(lane.paused_until)}"
 
 
 def _ms(seconds: float | None) -> float | None:
@@ -220,8 +222,11 @@ def _paused(client: Client) -> str | None:
     pause = client.store.store_pause()
     if pause is None:
         return None
-    until = "" if pause.until is None else f", until {stamp(pause.until)}"
-    return f"everything is paused by {pause.actor}: {pause.reason}{until}"
+    return f"everything is paused by {pause.actor}: {pause.reason}{_until(pause.until)}"
+
+
+def _until(at: datetime | None) -> str:
+    return "" if at is None else f", until {stamp(at)}"
 
 
 def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from penstock.ports.insight import GroupRow
 from penstock.wire import group_object
 
 NAMES: Final = click.argument("groups", metavar="GROUP...", nargs=-1, required=True)
-HEAD: Final = ("lane", "group", "state", "since", "behind", "head", "blocker")
+HEAD: Final = ("lane", "group", "state", "since", "behind", "head", "blocker", "until")
 
 
 @click.group()
@@ -186,5 +186,5 @@ def _print(pages: Pages, *, as_json: bool) -> None:
 
 
 def _row(row: GroupRow, now: datetime) -> tuple[object, ...]:
-    since = ago(row.since, now) if on_terminal() else row.since
-    return row.lane, row.group, row.state, since, row.behind, row.head, row.blocker
+    since, until = (ago(at, now) if on_terminal() else at for at in (row.since, row.until))
+    return row.lane, row.group, row.state, since, row.behind, row.head, row.blocker, until

@@ -17,9 +17,9 @@ class GroupRow(NamedTuple):
     """One ordered group as operators see it.
 
     `state` is `busy` (a job is in flight), `blocked` (it waits for the dead or held job `blocker`), `paused`,
-    `waiting` (for its first job to be due, or to be sent) or `idle`; `since` is when that began, if known.
-    `head` is the id of its first job that has not ended, `next_at` when that is due. `behind` is how many
-    jobs wait, capped at 1,000.
+    `waiting` (for its first job to be due, or to be sent) or `idle`; `since` is when that began, if known,
+    and `until` when a pause ends by itself. `head` is the id of its first job that has not ended, `next_at`
+    when that is due. `behind` is how many jobs wait, capped at 1,000.
     """
 
     lane: str
@@ -30,6 +30,7 @@ class GroupRow(NamedTuple):
     since: datetime | None
     behind: int
     next_at: datetime | None = None
+    until: datetime | None = None
 
 
 class Group(NamedTuple):
@@ -94,7 +95,7 @@ class Told(NamedTuple):
     """What of a page of groups is found elsewhere.
 
     Ids of jobs by arrival; since when a dead or held job has been that, by arrival; since when a group is
-    paused; how many of its jobs wait in all, the blocker too if it is a held one.
+    paused; how many of its jobs wait in all, the blocker too if it is a held one; until when it is paused.
     """
 
     now: datetime
@@ -102,6 +103,7 @@ class Told(NamedTuple):
     blocked_at: Mapping[int, datetime | None]
     paused_at: datetime | None
     waiting: int
+    paused_until: datetime | None = None
 
     def name(self, arrival: int) -> str:
         """Return a job's id; one whose context is gone has none, and is named by its arrival."""
@@ -121,6 +123,7 @@ def group_row(lane: str, name: str, group: Group, told: Told) -> GroupRow:
         since=_since(group, told),
         behind=min(MOST, told.waiting - held),
         next_at=None if first is None or group.state != WAITING else first.due_at,
+        until=told.paused_until if group.state == PAUSED else None,
     )
 
 

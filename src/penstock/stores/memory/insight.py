@@ -212,6 +212,7 @@ def _group_row(tables: Tables, lane: str, name: str, now: datetime) -> GroupRow:
         blocked_at=blocked_at,
         paused_at=pause.at if pause else None,
         waiting=sum(row.state not in IN_FLIGHT for row in rows),
+        paused_until=tables.pause_ends.get((number, name)),
     )
     return group_row(lane, name, group, told)
 

@@ -216,7 +216,9 @@ class RemoteStore(SettingsPart):
         found = self.api.get("/api/groups", lane=lane, group=group, blocked=blocked, limit=limit, after=after)
         rows = [
             GroupRow(**{name: one.get(name) for name in GroupRow._fields})._replace(
-                since=time_of(one["since"]), next_at=time_of(one.get("next_at"))
+                since=time_of(one["since"]),
+                next_at=time_of(one.get("next_at")),
+                until=time_of(one.get("until")),
             )
             for one in found["groups"]
         ]

@@ -74,7 +74,8 @@ PAUSED_BY: Final = f"""
     SELECT {_AUDIT} FROM penstock.audit INDEXED BY penstock.audit_group
      WHERE lane = :lane AND after = :grp AND action = 'pause_group' ORDER BY id + 0 DESC LIMIT 1"""
 # What of a group that is shown is found elsewhere: how many wait, who its first job is, since when one is
-# dead and who that is, when the first was held, when its last attempt ended, when the group was paused.
+# dead and who that is, when the first was held, when its last attempt ended, when the group was paused, and
+# until when.
 _ID: Final = "SELECT c.id FROM penstock.contexts c WHERE c.keep"
 TOLD: Final = f"""
     SELECT :lane, :grp,
@@ -85,7 +86,9 @@ TOLD: Final = f"""
            d.finished_at, ({_ID} = d.keep AND c.arrival = d.arrival),
            CASE WHEN :state = {JobState.HELD.value} THEN (SELECT a.at FROM ({LAST_AUDIT}) a) END,
            CASE WHEN :reason = '{OUTCOME_UNKNOWN}' THEN (SELECT t.ended_at FROM ({TRIED}) t) END,
-           CASE WHEN :paused THEN (SELECT p.at FROM ({PAUSED_BY}) p) END
+           CASE WHEN :paused THEN (SELECT p.at FROM ({PAUSED_BY}) p) END,
+           CASE WHEN :paused THEN (SELECT e.until FROM penstock.pauses e
+             WHERE e.scope = 'group' AND e.name = :lane || '/' || :grp) END
       FROM (SELECT 1 AS one) o LEFT JOIN penstock.dead d ON d.arrival = :dead_arrival LIMIT 1"""
 _OF_FIRST: Final = ("keep", "arrival", "state", "reason")
 
@@ -217,7 +220,7 @@ def _rows(tx: Tx, walk: Walk, groups: Groups) -> list[GroupRow]:
 
 
 def _told(tx: Tx, group: Group, row: Row) -> Told:
-    waiting, first_id, died_at, dead_id, held_at, tried_at, paused_at = row
+    waiting, first_id, died_at, dead_id, held_at, tried_at, paused_at, paused_until = row
     ids, blocked_at = dict[int, str](), dict[int, datetime | None]()
     if group.first is not None:
         # No audit row says since when recovery holds a job: its last attempt does.
@@ -228,7 +231,7 @@ def _told(tx: Tx, group: Group, row: Row) -> Told:
         blocked_at[group.dead.arrival] = tx.time(died_at)
         if dead_id is not None:
             ids[group.dead.arrival] = dead_id
-    return Told(tx.now, ids, blocked_at, tx.time(paused_at), waiting)
+    return Told(tx.now, ids, blocked_at, tx.time(paused_at), waiting, tx.time(paused_until))
 
 
 def _each(names: Iterable[Name]) -> dict[str, list[object]]:

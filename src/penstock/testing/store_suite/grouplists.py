@@ -53,11 +53,11 @@ class GroupListTests:
         put_lane(store)
         due = store.now() + PAST
         first, _ = enqueue(store, ordered(run_at=due), ordered())
-        assert _only(store) == (LANE, GROUP, "waiting", first, None, due, 2, due)
+        assert _only(store) == GroupRow(LANE, GROUP, "waiting", first, None, due, 2, due)
 
         later = store.now() + HOUR
         store.edit(first, actor="ops", reason="later", run_at=later)
-        assert _only(store) == (LANE, GROUP, "waiting", first, None, None, 2, later)
+        assert _only(store) == GroupRow(LANE, GROUP, "waiting", first, None, None, 2, later)
 
     def test_a_group_with_a_job_in_flight_is_busy(self, store: Store) -> None:
         """Since that was claimed, sent or started; the others wait behind it."""
@@ -65,7 +65,7 @@ class GroupListTests:
         first, *_ = enqueue(store, ordered(), ordered(), ordered())
         batch = some(claim_groups(store))
         row = _only(store)
-        assert row == (LANE, GROUP, "busy", first, None, batch.claimed_at, 2, None)
+        assert row == GroupRow(LANE, GROUP, "busy", first, None, batch.claimed_at, 2, None)
         settle(store, batch, Dispatched(HOUR))
         row = _only(store)
         assert row[:5] == (LANE, GROUP, "busy", first, None)
@@ -88,7 +88,7 @@ class GroupListTests:
         first, _ = enqueue(store, ordered(), ordered())
 
         ended = store.find([dead])[dead].finished_at
-        assert _only(store) == (LANE, GROUP, "blocked", first, dead, ended, 2, None)
+        assert _only(store) == GroupRow(LANE, GROUP, "blocked", first, dead, ended, 2, None)
 
     def test_a_group_whose_head_is_held_is_blocked(self, store: Store) -> None:
         """Since somebody held it; the held job itself does not wait behind."""
@@ -106,14 +106,14 @@ class GroupListTests:
         """The group is idle, or goes on with jobs that do not mind."""
         put_lane(store)
         in_state(store, S.DEAD, group=GROUP, mode=Mode.BLOCK_ON_ERROR)
-        assert _only(store) == (LANE, GROUP, "idle", None, None, None, 0, None)
+        assert _only(store) == GroupRow(LANE, GROUP, "idle", None, None, None, 0, None)
 
         [first] = enqueue(store, ordered(mode=Mode.NEXT_ON_ERROR))
         row = _only(store)
         assert (row.state, row.head, row.blocker) == ("waiting", first, None)
         assert store.list_groups(blocked=True).groups == []
 
-    def test_a_paused_group_says_since_when(self, store: Store) -> None:
+    def test_a_paused_group_says_since_and_until_when(self, store: Store) -> None:
         """With or without jobs; one that is blocked as well is blocked."""
         put_lane(store)
         before = store.now()
@@ -122,6 +122,10 @@ class GroupListTests:
         assert row[:5] == (LANE, GROUP, "paused", None, None)
         assert row.since is not None
         assert before <= row.since <= store.now()
+        assert row.until is None
+        until = before.replace(microsecond=0) + HOUR
+        store.pause_group(LANE, GROUP, paused=True, actor="ops", reason="because", until=until)
+        assert _only(store).until == until
 
         first, _ = enqueue(store, ordered(), ordered())
         row = _only(store)
