@@ -67,6 +67,9 @@ def test_now_is_not_asked_for_nothing() -> None:
     [
         ("payload.a.b:x", Predicate("payload", Op.IS, ("x",), ("a", "b"))),
         ('payload.a:"1"', Predicate("payload", Op.IS, ("1",), ("a",))),
+        ("payload.a:18446744073709551615", Predicate("payload", Op.IS, (2**64 - 1,), ("a",))),
+        (f"payload.a>={'9' * 3000}", Predicate("payload", Op.GE, (10**3000 - 1,), ("a",))),
+        ("payload.a:0.1234567890123456789", Predicate("payload", Op.IS, (0.1234567890123456789,), ("a",))),
         ("payload.a=true,null,1.5", Predicate("payload", Op.IS, (True, None, 1.5), ("a",))),
         ('error:"no \\"route\\", a\\\\b"', Predicate("error", Op.HAS, ('no "route", a\\b',))),
         ("lane:a,b", Predicate("lane", Op.IS, ("a", "b"))),
@@ -120,7 +123,7 @@ def test_ids_and_states() -> None:
         ("created<=9999-12-31T23:59:59.999999Z", "is not between the years 1970 and 9998; write a time"),
         ("run<1h,2h", "run< takes one value"),
         ("attempt>x", "'x' is no whole number; write attempt>3"),
-        ("batch:99999999999999999999", "is no whole number"),
+        ("batch:99999999999999999999", "no job has batch 99999999999999999999; write a number up to"),
         ("batch:9223372036854775808", "no job has batch 9223372036854775808; write a number up to"),
         ("attempt:32768", "no job has attempt 32768; write a number up to 32767"),
         ("send>2147483648", "write a number up to 2147483647"),

@@ -62,6 +62,17 @@ def test_one_that_does_not_have_what_is_asked_for_is_not(
     assert not holds(Predicate(field, op, (value,), path), DEAD)
 
 
+def test_a_number_of_any_size_is_the_one_that_was_sent() -> None:
+    large = job(
+        JobState.DEAD, context=said(payload='{"n": 18446744073709551615, "text": "18446744073709551615"}')
+    )
+
+    for path in ("n", "text"):
+        assert holds(Predicate("payload", Op.IS, (2**64 - 1,), (path,)), large)
+        assert not holds(Predicate("payload", Op.NOT, (2**64 - 1,), (path,)), large)
+    assert holds(Predicate("payload", Op.GT, (2**64 - 2,), ("n",)), large)
+
+
 def test_a_job_whose_payload_is_gone_has_nothing_in_it() -> None:
     assert not holds(Predicate("payload", Op.IS, (1,), ("a",)), job())
     assert holds(Predicate("payload", Op.NOT, (1,), ("a",)), job())

@@ -35,7 +35,8 @@ _NAME: Final = re.compile(r'[^\s:=!<>~",]+')
 _OP: Final = re.compile(r"!=|<=|>=|[:=<>~]")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE: Final = re.compile(r'[^\s,"]+')
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,3})?")
+# However long: Python reads 4,300 digits, a payload has no number of more, and a line is shorter.
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT: Final = ("group", "tenant", "key", "mode", "reason", "receipt", "pool", "entity", "version",
                  "correlation", "fingerprint")  # fmt: skip
 _NUMBERS: Final[Mapping[str, int]] = MappingProxyType({
