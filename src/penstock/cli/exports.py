@@ -60,8 +60,10 @@ def export(
     """Write every job that FILTER finds to stdout, one a line; memory stays flat.
 
     The order is that of `jobs list`: what is not ended first, newest first; then what ended, last ended
-    first. With --enqueueable it is by arrival, oldest first, so that groups keep their order; what comes
-    after the export began is not in it.
+    first. Jobs move while it runs: one that ends meanwhile may be in it twice, as it was and then as it
+    ended (the last line of an id counts), and one that is retried meanwhile not at all. With --enqueueable
+    the order is by arrival, oldest first, so that groups keep theirs, and each job is in it once; what
+    comes after the export began is not.
 
     What --enqueueable writes goes again as a new job, once: its key is `again-ID`, because its own one is
     taken by the job that is there. A job that has not ended keeps those of its times (run_at, start_by,
