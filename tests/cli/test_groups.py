@@ -60,6 +60,7 @@ def test_blocked_groups_are_listed_alone(ready: Run, read: RunJson, stuck: tuple
     enqueue(ready, "B-2")
 
     assert [row["group"] for row in read("groups", "blocked")["groups"]] == ["A-1"]
+    assert ready("groups", "blocked").stdout.split()[-1] == stuck[0]
     assert [row["group"] for row in read("groups", "blocked", "--lane", "hello", "--all")["groups"]] == [
         "A-1"
     ]

@@ -180,7 +180,8 @@ def _print(pages: Pages, *, as_json: bool) -> None:
         print_json({"groups": [group_object(row) for row in rows], "next": pages.next})
         return
     empty = "no group is blocked" if pages.blocked else "no ordered group has jobs"
-    print_table(HEAD, [_row(row, pages.now) for row in rows], empty=empty)
+    shown = len(HEAD) - pages.blocked  # a pause is not what they wait for
+    print_table(HEAD[:shown], [_row(row, pages.now)[:shown] for row in rows], empty=empty)
     if pages.next is not None:
         note(f"there are more: add --after {pages.next}")
 
