@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import timedelta
 
 from penstock.domain.envelopes import Envelope
+from penstock.domain.outcomes import Receipt
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
 from penstock.ports.events import Called, Claimed, LaneChanged, ReturnedJobs
@@ -229,6 +230,24 @@ async def test_a_backlog_of_one_key_stands_in_no_other_ones_way(engine: Engine) 
         others = engine.enqueue(*[{"target": "http://b.example"}] * 2)
         await engine.ended(*others)  # the backlog takes minutes
         node.hurry.set()
+
+
+async def test_a_slow_key_stands_in_no_other_ones_way(engine: Engine) -> None:
+    never = asyncio.Event()
+    engine.store.put_pool(pool("each", max_in_flight=1, key="target"), actor="test")
+    engine.lane(pool="each", batch_size=10, max_in_flight=20)
+    slow = engine.enqueue(*({"target": "http://a.example"} for _ in range(60)))
+    engine.answers |= dict.fromkeys(slow, lambda _: wait_for_ever(never))
+    async with engine.node() as node:
+        await engine.until(lambda: len(engine.sent) >= 1)
+        await engine.ended(*engine.enqueue({"target": "http://b.example"}))
+        never.set()
+        node.hurry.set()
+
+
+async def wait_for_ever(never: asyncio.Event) -> Receipt | None:
+    await never.wait()
+    return None
 
 
 async def test_a_tenant_without_tokens_stands_in_nobodys_way(engine: Engine) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.domain.access import ROLES
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
+from penstock.ports.access import NewKey
 from penstock.ports.store import Ask, Tick
+from penstock.stores.sql.database import Tx
 from penstock.stores.sqlite.store import SqliteStore
 from penstock.testing.store_suite.factories import some
 
@@ -78,3 +81,49 @@ def test_what_may_go_goes_as_fast_as_it_comes(store: SqliteStore, clock: Clock) 
     store.retire(slice_rows=5)
 
     assert count(store, "ticks") == count(store, "keys") == 0
+
+
+def test_a_key_that_opens_something_is_listed_however_many_were_revoked(
+    store: SqliteStore, clock: Clock
+) -> None:
+    store.add_key(NewKey("k0", "admin", "h0", ROLES["admin"]), actor="test")
+    clock.now += timedelta(days=1)
+    columns = ("id", "name", "hash", "scopes", "created_at", "created_by", "revoked_at")
+    rows = [(f"k{n}", "ci", f"h{n}", "read", clock.now, "ci", clock.now) for n in range(1, 1101)]
+    store.db.write(lambda tx: tx.insert("api_keys", columns, rows))
+
+    listed = store.api_keys()
+    assert len(listed) == 1000
+    assert (listed[-1].name, listed[0].name) == ("admin", "ci")
+
+
+def test_the_jobs_of_an_operation_go_before_it(store: SqliteStore, clock: Clock) -> None:
+    """Without it nobody would look for them any more."""
+    said = (
+        "id",
+        "verb",
+        "filter",
+        "actor",
+        "reason",
+        "force",
+        "state",
+        "created_at",
+        "next_at",
+        "finished_at",
+    )
+    ended = [(str(n), "hold", "", "ann", "", False, "done", *[clock.now] * 3) for n in range(2)]
+    place = ("operation", "lane", "grp", "seq", "arrival", "id")
+    jobs = [(str(n), 1, "", 99, arrival, f"job-{arrival}") for n in range(2) for arrival in range(400)]
+
+    def fill(tx: Tx) -> None:
+        tx.insert("operations", said, ended)
+        tx.insert("operation_jobs", place, jobs)
+
+    store.db.write(fill)
+    clock.now += timedelta(days=31)
+    store.retire(slice_rows=5)
+    assert (count(store, "operations"), count(store, "operation_jobs")) == (2, 550)
+    for _ in range(3):
+        store.retire(slice_rows=5)
+
+    assert count(store, "operations") == count(store, "operation_jobs") == 0

@@ -205,15 +205,6 @@ class Limits:
                 line = min(line, max(AT_HAND, 4 * share.fair) - standing)
         return max(0, line)
 
-    def patience(self, limit: Limit, place: int) -> timedelta:
-        """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.
-
-        Of a lane no more is claimed than its own limits let go soon: see `room`.
-        """
-        if limit.scope != "pool" or limit.rate is None:
-            return timedelta(0)
-        return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * self.nodes
-
     def before(self, limit: Limit, who: int) -> int:
         """Return how many jobs of older callers wait for a limit."""
         share = self._shares.get(_name(limit))

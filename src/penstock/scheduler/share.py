@@ -27,6 +27,8 @@ TURN_S: Final = 3.0  # of all nodes together
 REST_S: Final = 0.03
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
 LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
+KEYED: Final = 4
+SLOT_WAIT: Final = timedelta(seconds=3)
 UNLIMITED: Final = 2**31 - 1
 NOBODY: Final = 0
 
@@ -280,3 +282,17 @@ class Share:
         self.useless_since = None
         if self.allowed:
             self.allowed[lane] = self.allowed.get(lane, 0) - jobs
+
+
+def patience(limit: Limit, place: int, *, nodes: int) -> timedelta:
+    """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.
+
+    Of a lane no more is claimed than its own limits let go soon: see `Limits.room`. Of one key of a pool no
+    more wait here than have their turn soon: others stand behind them.
+    """
+    if limit.scope != "pool":
+        return timedelta(0)
+    if limit.rate is None:
+        far = limit.key and limit.max_in_flight and place > KEYED * limit.max_in_flight
+        return SLOT_WAIT if far else timedelta(0)
+    return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * nodes

@@ -42,7 +42,9 @@ class AccessPart:
         """Return every key, the newest first."""
         with self._lock:
             keys = sorted(self._tables.api_keys.values(), key=lambda key: key.id)
-            return sorted(keys, key=lambda key: key.created_at, reverse=True)[:1000]
+            newest = sorted(keys, key=lambda key: key.created_at, reverse=True)
+            shown = sorted(newest, key=lambda key: key.revoked_at is not None)[:1000]
+            return [key for key in newest if key in shown]
 
     def known_key(self, hash: str) -> KnownKey | None:  # noqa: A002
         """Return the key of that hash."""

@@ -18,7 +18,11 @@ _USER: Final = "name, password, scopes, tenant, created_at, seen_at"
 ADD_KEY: Final = """
     INSERT INTO penstock.api_keys (id, name, hash, scopes, tenant, created_at, created_by, expires_at)
     VALUES (:id, :name, :hash, :scopes, :tenant, :now, :actor, :expires_at) ON CONFLICT DO NOTHING"""
-KEYS: Final = f"SELECT {_KEY} FROM penstock.api_keys ORDER BY created_at DESC, id LIMIT 1000"
+# Those that were revoked are never in the way of one that opens something.
+KEYS: Final = f"""
+    SELECT * FROM (SELECT {_KEY} FROM penstock.api_keys
+                    ORDER BY revoked_at IS NOT NULL, created_at DESC, id LIMIT 1000) k
+     ORDER BY created_at DESC, id"""
 KEY_OF_HASH: Final = f"SELECT {_KEY} FROM penstock.api_keys WHERE hash = :hash"
 KEY_OF_NAME: Final = f"""
     SELECT {_KEY} FROM penstock.api_keys

@@ -59,9 +59,10 @@ NEXT: Final = f"""
     SELECT {", ".join(Meant._fields)} FROM penstock.operation_jobs
      WHERE operation = :id AND (lane, grp, seq, arrival) > (:lane, :grp, :seq, :arrival)
      ORDER BY operation, lane, grp, seq, arrival LIMIT :limit"""
-ENDED: Final = (
-    "SELECT id FROM penstock.operations WHERE finished_at < :before ORDER BY finished_at LIMIT :few"
-)
+ENDED: Final = """
+    SELECT o.id FROM penstock.operations o WHERE o.finished_at < :before
+       AND NOT EXISTS (SELECT 1 FROM penstock.operation_jobs j WHERE j.operation = o.id)
+     ORDER BY o.finished_at LIMIT :few"""
 LEFT: Final = """
     SELECT o.id FROM penstock.operations o WHERE o.finished_at IS NOT NULL
        AND EXISTS (SELECT 1 FROM penstock.operation_jobs j WHERE j.operation = o.id) LIMIT 1"""

@@ -70,7 +70,9 @@ END = """
     INSERT INTO penstock.pauses (scope, name, until, reason, actor, at)
     VALUES ('group', :name, :until, :reason, :actor, :at)"""
 END_OVER = "DELETE FROM penstock.pauses WHERE scope = 'group' AND name = :name"
-OVER = "SELECT name FROM penstock.pauses WHERE scope = 'group' AND until <= :now ORDER BY name LIMIT 100"
+OVER = (
+    "SELECT name FROM penstock.pauses WHERE scope = 'group' AND until <= :now ORDER BY until, name LIMIT 1000"
+)
 PAUSE = "ON CONFLICT (lane, grp) DO UPDATE SET paused = excluded.paused"
 assert SENT_OFFSET == 2147483648  # noqa: S101 - the number the hot statements spell out
 
@@ -156,7 +158,7 @@ def pause_group(
 
 
 def resume_over(tx: Tx, hot: HotPath) -> None:
-    """Let groups go whose pause is over, a hundred at a time; their lane may be gone."""
+    """Let groups go whose pause is over, a thousand at a time; their lane may be gone."""
     for (name,) in tx.fetch(OVER, now=tx.now):
         lane, _, group = name.partition("/")
         tx.execute(END_OVER, name=name)
