@@ -342,7 +342,8 @@ class Flight:
         keep, mixed = list[Claimed](), self._deck.mixed(self._plan.name)
         for claimed in self._ready:
             limit = self._plan.limits_of(claimed)[-1]
-            if limit[:3] not in places:  # those of older claims stand before it
+            first = limit.scope == "lane" or (limit in self._plan.shared and not mixed)
+            if limit[:3] not in places and not first:  # those of older claims stand before it
                 places[limit[:3]] = self._limits.before(limit)
             places[limit[:3]] += 1
             wait = patience(limit, places[limit[:3]], nodes=self._deck.limits.nodes)
@@ -350,7 +351,6 @@ class Flight:
                 keep.append(claimed)
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
-            first = limit.scope == "lane" or (limit in self._plan.shared and not mixed)
             soonest = None if first else max(self._deck.limits.book(limit, wait), spread)
             self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", soonest)})
             self._next_of_group(claimed, went=False)
