@@ -183,7 +183,8 @@ class Limits:
                 room = min(room, soon - share.wanted())
             if limit.max_in_flight is not None:
                 free = share.free_slots if now < share.until else 0
-                left = free - sum(share.line.values())  # who waits for another limit needs no slot yet
+                # Who waits for a limit that is not everybody's needs no slot yet, and stands in nobody's way.
+                left = free - (share.wanted() if plan.shared else sum(share.line.values()))
                 room = min(room, left)
                 if left <= 0 or (left < plan.batch and share.slots < share.enough(now)):  # for jobs to come
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)
