@@ -297,10 +297,7 @@ class Limits:
             share.rests_until = now + REST_S
         if now < share.rests_until:
             tokens = 0
-        slots = 0
-        if limit.max_in_flight is not None:
-            held = share.slots if share.in_use(now) and not self.leaving else 0
-            slots = min(max(share.busy + wanted, held), share.enough(now))
+        slots = min(share.busy + wanted, share.enough(now)) if limit.max_in_flight else 0
         if share.useless(now) and self._ground.rng.random() < 0.5:
             tokens, slots, share.useless_since = 0, share.busy, None
         spent = share.spent

@@ -65,7 +65,6 @@ class Share:
     short: bool = False
     used: int = 0
     used_at: float = 0.0
-    taken_at: float = -math.inf
     until: float = 0.0
     wants: dict[tuple[str, int], int] = field(default_factory=dict)
     line: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -195,12 +194,8 @@ class Share:
         return None
 
     def stale(self, now: float) -> bool:
-        """Say whether a lease that is in use, or just was, should be renewed: the next job need not wait."""
-        return self.in_use(now) and now > self.until - TTL.total_seconds() / 2
-
-    def in_use(self, now: float) -> bool:
-        """Say whether jobs are being sent with it, or were a moment ago."""
-        return self.busy > 0 or now - self.taken_at <= IDLE_S
+        """Say whether a lease that is in use should be renewed."""
+        return self.busy > 0 and now > self.until - TTL.total_seconds() / 2
 
     def granted(self, need: Need, grant: Grant, *, started: float, now: float) -> None:
         """Take in what the store answers to what was asked at `started`.
@@ -276,7 +271,6 @@ class Share:
             if self.here:
                 self.next_token = self.grows_at = max(self.ripe, now - LATE_S) + self.whole
         self.busy += jobs
-        self.taken_at = now
         if self.busy >= self.used or now - self.used_at > IDLE_S:
             self.used, self.used_at = self.busy, now
         self.useless_since = None
