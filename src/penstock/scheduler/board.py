@@ -89,9 +89,8 @@ class Board:
     @property
     def blind(self) -> bool:
         """Whether the settings are not known as they are now."""
-        usual = (
-            min(self._took) if len(self._took) == LOOKS else 0.0
-        )  # the least: one may have been slept through
+        # The least of some: one may have been slept through.
+        usual = min(self._took) if len(self._took) == LOOKS else 0.0
         # A look is as old as it took; it is in force until the next one has ended, with a rest in between.
         return self._failed or self.ground.monotonic() - self._looked_at > OLD_S + LOOKS * usual
 
