@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.domain.breakers import Note, Target, facts, noted
+from penstock.domain.breakers import KEPT, Note, Target, facts, forgotten, noted
 from penstock.domain.pauses import Pause
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,10 +22,36 @@ OPEN = after(Target(HOST), failed=3)
 
 def test_failures_in_a_row_open_a_breaker() -> None:
     two = after(Target(HOST), failed=2)
-    assert two == Target(HOST, failures=2)
+    assert two == Target(HOST, failures=2, until=NOW + KEPT)
+    assert two.at(NOW) == Target(HOST, failures=2)
     assert after(two, failed=1) == Target(HOST, "open", 3, NOW, NOW + MINUTE)
     assert not two.troubled
     assert OPEN.troubled
+
+
+def test_failures_count_for_a_day() -> None:
+    two = after(Target(HOST), failed=2)
+    day = NOW + KEPT
+    assert after(two, slow=1, now=day - MINUTE) == two._replace(until=day - MINUTE + KEPT, slow_until=day)
+    assert after(two, failed=1, now=day - MINUTE).state == "open"
+    assert after(two, failed=1, now=day) == Target(HOST, failures=1, until=day + KEPT)
+
+
+@pytest.mark.parametrize(
+    ("target", "since"),
+    [
+        (Target(HOST), NOW),
+        (Target(HOST, failures=2), NOW),
+        (Target(HOST, failures=2, until=NOW), NOW),
+        (Target(HOST, slow_until=NOW), NOW),
+        (Target(HOST, failures=2, until=NOW - MINUTE, slow_until=NOW), NOW),
+        (OPEN, NOW + MINUTE + KEPT),
+        (OPEN._replace(slow_until=NOW + 2 * MINUTE), NOW + 2 * MINUTE + KEPT),
+    ],
+)
+def test_what_nobody_added_to_is_forgotten(target: Target, since: datetime) -> None:
+    assert forgotten(target, now=since + MINUTE)
+    assert target == Target(HOST, failures=target.failures) or not forgotten(target, now=since - MINUTE)
 
 
 def test_failures_of_calls_that_were_on_their_way_change_only_the_count() -> None:

@@ -55,6 +55,34 @@ def test_figures_go_after_a_week_and_nodes_after_a_day(store: SqliteStore, clock
     assert count(store, "nodes") == 1
 
 
+def test_targets_that_were_never_called_again_are_forgotten_after_a_day(
+    store: SqliteStore, clock: Clock
+) -> None:
+    day, minute = timedelta(days=1), timedelta(minutes=1)
+
+    def called(name: str, *, failed: int = 0, slow_for: timedelta = timedelta(0)) -> None:
+        store.mark_target(name, failed=failed, ok=0, trip_after=3, open_for=minute, slow_for=slow_for)
+
+    called("http://failed", failed=1)
+    called("http://open", failed=3)
+    called("http://slow", slow_for=minute)
+    clock.now += day - minute
+    called("http://again", failed=1)
+    store.retire(slice_rows=2)
+    assert count(store, "targets") == 3
+    clock.now += 3 * minute
+    store.retire(slice_rows=2)
+
+    assert store.targets() == {}
+    assert (
+        store.mark_target(
+            "http://again", failed=2, ok=0, trip_after=3, open_for=minute, slow_for=timedelta(0)
+        ).state
+        == "open"
+    )
+    assert count(store, "targets") == 1
+
+
 def test_keys_of_waiting_jobs_do_not_hide_those_that_may_go(store: SqliteStore, clock: Clock) -> None:
     later = clock.now + timedelta(days=300)
     store.enqueue([NewJob("orders", key=f"waits-{n}", run_at=later) for n in range(10)])

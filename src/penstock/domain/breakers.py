@@ -15,12 +15,15 @@ from penstock.domain.pauses import Pause
 SHORTEST_REST: Final = timedelta(seconds=2)
 RESET: Final = "target.reset"
 LONGEST_REST: Final = timedelta(seconds=30)
+KEPT: Final = timedelta(days=1)
+"""What nobody added to for so long is forgotten: failures a day apart are not in a row."""
 
 
 class Target(NamedTuple):
     """What is known of a target (scheme, host and port): its breaker, until when to go slow, who paused it.
 
-    `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time).
+    `state` is `closed`, `open` (nothing is sent before `until`) or `trial` (one at a time). The
+    failures of one that is closed count `until` then.
     """
 
     name: str
@@ -39,9 +42,12 @@ class Target(NamedTuple):
     def at(self, now: datetime) -> "Target":
         """Return it as it stands at this time: what is over has passed."""
         slow = self.slow_until if self.slow_until is not None and now < self.slow_until else None
-        over = self.state == "open" and self.until is not None and now >= self.until
         pause = None if self.pause is None or self.pause.over(now) else self.pause
-        return self._replace(state="trial" if over else self.state, slow_until=slow, pause=pause)
+        found = self._replace(slow_until=slow, pause=pause)
+        over = self.until is not None and now >= self.until
+        if self.state == "closed":
+            return found._replace(failures=0 if over else self.failures, until=None)
+        return found._replace(state="trial") if over else found
 
     def rest(self, now: datetime) -> timedelta | None:
         """Return after how long to look again if nothing at all is to be sent to it; None = something may be.
@@ -80,11 +86,17 @@ def noted(target: Target, note: Note, *, now: datetime) -> Target:
         target = target._replace(slow_until=max(slow_until, target.slow_until or slow_until))
     if note.ok:
         return Target(target.name, slow_until=target.slow_until)
-    if not note.failed:
-        return target
     target = target._replace(failures=target.failures + note.failed)
-    trips = target.state == "trial" or (target.state == "closed" and target.failures >= note.trip_after)
-    return target._replace(state="open", opened_at=now, until=now + note.open_for) if trips else target
+    closed = target.state == "closed"
+    if note.failed and (target.state == "trial" or (closed and target.failures >= note.trip_after)):
+        return target._replace(state="open", opened_at=now, until=now + note.open_for)
+    return target._replace(until=now + KEPT) if closed and target.failures else target
+
+
+def forgotten(target: Target, *, now: datetime) -> bool:
+    """Say whether nothing that is known of the target matters any more."""
+    since = now if target.state == "closed" else now - KEPT
+    return all(at is None or at < since for at in (target.until, target.slow_until))
 
 
 def _look_again(pause: Pause, now: datetime) -> timedelta:

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from penstock.domain.breakers import forgotten
 from penstock.domain.durations import parse_duration
 from penstock.domain.operations import KEPT
 from penstock.domain.times import shifted
@@ -23,6 +24,8 @@ def retire(tables: Tables, slice_rows: int, now: datetime) -> int:
     for name, account in list(tables.limits.items()):
         if account.idle_at is not None and account.idle_at < now:  # its bucket is full, as a new one's is
             del tables.limits[name]
+    for name in [name for name, known in tables.targets.items() if forgotten(known, now=now)]:
+        del tables.targets[name]
     return len(over[:slice_rows])
 
 

@@ -1,4 +1,4 @@
-"""What is old enough goes, a slice at a time: dead jobs that block nobody, keys, requests, figures, nodes."""
+"""What is old enough goes, a slice at a time: dead jobs that block nobody, and what else grows with use."""
 
 from datetime import timedelta
 from typing import Final
@@ -8,6 +8,9 @@ from penstock.domain.times import shifted
 from penstock.stores.sql.database import Tx
 from penstock.stores.sql.enqueue import still_owned
 from penstock.stores.sql.hotpath import HotPath
+from penstock.stores.sql.limits import drop_idle
+from penstock.stores.sql.operations import drop_operations
+from penstock.stores.sql.targets import drop_forgotten
 from penstock.stores.sql.verbs import EARLIEST_DEAD, LOCK_GROUP
 
 LANES: Final = "SELECT id, dead_retention FROM penstock.lanes ORDER BY id"
@@ -39,6 +42,18 @@ IDLE_REQUESTS: Final = """
 FORGET: Final = "DELETE FROM penstock.requests WHERE arrival = ANY(:arrivals)"
 SETTLED_FOR: Final = timedelta(hours=1)
 SWEEPS: Final = 50  # at a time; keys come in as fast as jobs
+
+
+def sweep(tx: Tx, hot: HotPath, limit: int) -> int:
+    """Drop a slice of all that is old enough but jobs; return how many went where most did."""
+    return max(
+        drop_keys(tx, limit),
+        drop_figures(tx, limit),
+        drop_operations(tx, limit),
+        drop_idle(tx, limit),
+        drop_requests(tx, hot, limit),
+        drop_forgotten(tx, limit),
+    )
 
 
 def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:

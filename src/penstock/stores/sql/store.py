@@ -24,7 +24,6 @@ from penstock.stores.sql import (
     forgetting,
     housekeeping,
     lanes,
-    limits,
     listing,
     migrate,
     nodes,
@@ -41,7 +40,7 @@ from penstock.stores.sql.flow import FlowPart
 from penstock.stores.sql.frozen import Snapshot
 from penstock.stores.sql.hotpath import HotPath, LaneRow
 from penstock.stores.sql.insight import InsightPart
-from penstock.stores.sql.operations import OperationsPart, drop_operations
+from penstock.stores.sql.operations import OperationsPart
 from penstock.stores.sql.pacing import Looks
 from penstock.stores.sql.queue import QueuePart
 from penstock.stores.sql.secrets import SecretsPart
@@ -345,18 +344,8 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
     def retire(self, *, slice_rows: int, under: Term | None = None) -> int:
         """Drop what retention no longer keeps."""
         dropped = self.hot.retire(self.db, slice_rows, nodes.fence_of(under))
-
-        def sweep(tx: Tx) -> int:
-            return max(
-                housekeeping.drop_keys(tx, slice_rows),
-                housekeeping.drop_figures(tx, slice_rows),
-                drop_operations(tx, slice_rows),
-                limits.drop_idle(tx, slice_rows),
-                housekeeping.drop_requests(tx, self.hot, slice_rows),
-            )
-
         for _ in range(housekeeping.SWEEPS):
-            if self._fenced(under, sweep) * 2 < slice_rows:
+            if self._fenced(under, lambda tx: housekeeping.sweep(tx, self.hot, slice_rows)) * 2 < slice_rows:
                 break
         return dropped + self._fenced(
             under, lambda tx: housekeeping.drop_dead(tx, self.hot, slice_rows - dropped)
