@@ -76,7 +76,8 @@ class Conduct:
     """See the module. `leg` is the longest that one way to the store or the sink takes.
 
     What is wrong goes to `fail`: a node must not be able to swallow it. `taken_at` is when the sink took a
-    send, `well_since` since when nothing has befallen a node (inf = it is not there any more).
+    send, `well_since` since when nothing has befallen a node (inf = it is not there any more), `serves`
+    whether a node is to send the jobs of a lane.
     """
 
     tables: Tables
@@ -87,6 +88,7 @@ class Conduct:
     fail: Callable[[Exception], None]
     taken_at: Callable[[str, int], float | None] = lambda *_: None
     well_since: Callable[[int], float] = lambda _: inf
+    serves: Callable[[str, str], bool] = lambda *_: True
     occupancy: Occupancy = field(init=False)
     nodes: dict[int, str] = field(default_factory=dict)
     term: int = 0
@@ -137,6 +139,8 @@ class Conduct:
     def begins(self, sender: Sender, envelope: Envelope) -> None:
         """A node begins a call."""
         self._began[sender.id, envelope.id, envelope.number] = self.clocks.time()
+        if not self.serves(sender.id, envelope.lane):
+            self.fail(Untrusted(f"{sender.id} does not serve {envelope.lane}", envelope=envelope))
         sound = self.rested(sender, envelope)
         self.judged(lambda: self.occupancy.begins(self.number(sender.id), envelope, sound=sound))
 

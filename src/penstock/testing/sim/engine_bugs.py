@@ -179,6 +179,22 @@ LIMITS: Final = (
 
 SURVIVAL: Final = (
     _bug(
+        "a node sends what it does not serve",
+        "divided",
+        OFTEN,
+        Edit(_BOARD, "if self.serves(name)", "if name"),
+    ),
+    _bug(
+        "a leader knows only the lanes that it serves",
+        "divided",
+        RARE,
+        Edit(
+            _RECOVERY,
+            "self.deck.board.lanes.get(lane) or (",
+            "self.deck.board.lanes.get(lane) if lane else (",
+        ),
+    ),
+    _bug(
         "what a dead node left is sent again without asking",
         "recovery_probe",
         RARE,
@@ -314,6 +330,22 @@ MADE: Final = (
         "crowd",
         RARE,
         Edit(_SCOUTING, "max(SHORTEST_S, min(self._took * REST, 0.05))", "min(self._took * REST, 0.05)"),
+    ),
+    _bug(
+        "what recovery took over and could not deal with is renewed for ever",
+        "divided",
+        RARE,
+        Edit(_RECOVERY, "finally:  # what is held is renewed", "except ZeroDivisionError:  # what is held"),
+    ),
+    _bug(
+        "work that must not repeat does where the leader cannot open its sink",
+        "divided",
+        RARE,
+        Edit(
+            _RECOVERY,
+            "return plan_of(known, board.pools, None) if sink is None",
+            "return None if sink is None",
+        ),
     ),
 )
 

@@ -271,5 +271,48 @@ def closures(rng: random.Random) -> Scenario:
     return sketch.scenario(sketch.offers(jobs, within=5), nodes=rng.choice((1, 2, 3)), tuning=how)
 
 
-_ALL: Final = (pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures)
+def divided(rng: random.Random) -> Scenario:
+    """Every node serves some of the lanes, which share a pool; the leader recovers them all."""
+    sketch = Sketch(rng).pool(
+        POOL,
+        rate=rng.choice((None, None, "10/s")),
+        max_in_flight=rng.choice((None, 2, 4)),
+        key=rng.choice((None, "tenant", "target")),
+    )
+    lanes, nodes = ("orders", "mail", "bulk"), "abc"[: rng.choice((2, 3, 3))]
+    for name in lanes:
+        sketch.lane(
+            name,
+            sink=name,
+            pool=rng.choice((None, POOL)),
+            lookahead=rng.choice(("0s", "0s", "2s")),
+            complete_on=rng.choice(("sent", "sent", "reported")),
+            on_unknown=rng.choice(("requeue", "requeue", "hold")),
+        )
+    served = {node: {rng.choice(lanes)} for node in nodes}
+    for name in lanes:
+        served[rng.choice(nodes)].add(name)
+    jobs = [
+        sketch.job(
+            rng.choice(lanes),
+            tenant=rng.choice((None, "a", "b")),
+            group=rng.choice("xy"),
+            mode=rng.choice((Mode.IMMEDIATE, Mode.IMMEDIATE, Mode.BLOCK_ON_ERROR)),
+            target=rng.choice(_TARGETS),
+            run_at=sketch.later(rng.random() * 6) if rng.random() < 0.3 else None,
+            pool=POOL if rng.random() < 0.1 else None,
+        )
+        for _ in range(rng.randint(10, 20))
+    ]
+    return sketch.scenario(
+        sketch.offers(jobs, within=4),
+        nodes=len(nodes),
+        served={node: sorted(names) for node, names in served.items()},
+        spells=[Spell(None, rng.uniform(0, 3), rng.uniform(3, 6), None)] if rng.random() < 0.3 else [],
+        sends={SinkFault.HANG: 0.1, SinkFault.TIMEOUT_AFTER_ACCEPT: 0.05},
+        disasters=rng.choice(({}, {Disaster.CRASH: 0.3})),
+    )
+
+
+_ALL: Final = (pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures, divided)
 FLOW_FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})

@@ -161,6 +161,8 @@ class Run:
         if self.engine:
             housekeeping = self.scenario.housekeeping or OPTIONS.housekeep_every
             options = replace(OPTIONS, name=env.id, housekeep_every=housekeeping, **self.scenario.options)
+            if env.name in self.scenario.served:
+                options = replace(options, lanes=self.scenario.lanes_of(env.name))
             await Engine(self.watch.store, self.sink, self._row, self.conduct, options).run(env)
             self.conduct.judged(lambda: self.patrol.check_left(env, grace=options.grace))
             return
@@ -300,6 +302,7 @@ def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) 
     conduct = Conduct(watch.tables, watch.model, watch.settings, clocks, leg, world.fail, sink.taken_at)
     conduct.occupancy.alive = lambda number: _env(world, conduct, number) is not None
     conduct.well_since = lambda number: getattr(_env(world, conduct, number), "troubled_until", inf)
+    conduct.serves = lambda node, lane: lane in scenario.lanes_of(node.partition(".")[0])
     patrol = Patrol(world, watch, conduct)
     words = Words(watch.model, watch.settings)
     return Run(world, scenario, watch, conduct, patrol, words, bed, store, Ledger(), log, sink)

@@ -50,7 +50,8 @@ class Stop(NamedTuple):
 class Scenario:
     """What a run begins with: offers by producer, steps of the store's clock, faults a family insists on.
 
-    `spared` are faults that it does without; `options` are those of the engine's nodes.
+    `spared` are faults that it does without; `options` are those of the engine's nodes. A node serves all
+    lanes, or those that `served` says.
     """
 
     lanes: Sequence[Lane]
@@ -71,6 +72,11 @@ class Scenario:
     stops: Sequence[Stop] = ()
     spells: Sequence[Spell] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    served: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def lanes_of(self, node: str) -> tuple[str, ...]:
+        """Return the lanes that a node serves."""
+        return tuple(self.served.get(node, (lane.name for lane in self.lanes)))
 
 
 Family = Callable[[random.Random], Scenario]
