@@ -38,6 +38,7 @@ class LaneCycle:
         self._deck, self._tasks = deck, tasks
         self._flights: dict[Flight, None] = {}  # in order: a run must not depend on addresses
         self._wake = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
         self._jobs_at: datetime | None = None
         self._groups_at: datetime | None = None
         self._had_jobs = self._had_groups = False
@@ -159,9 +160,22 @@ class LaneCycle:
         """
         if at <= now:
             return self._worth(max(0, min(room, plan.batch)), most=min(plan.batch, plan.max_in_flight)), NONE
-        if at > now + plan.ahead or (soon * 2 < plan.most_ahead and at > now + URGENT):
+        if at > now + plan.ahead:  # the scout looks again before it is that near
             return 0, NONE
-        return max(0, min(soon, plan.batch)), plan.ahead
+        urgent = at <= now + URGENT
+        if soon <= 0 or (soon * 2 < plan.most_ahead and not urgent):
+            self._look_in(at - now if urgent else at - now - URGENT)
+            return 0, NONE
+        return min(soon, plan.batch), plan.ahead
+
+    def _look_in(self, span: timedelta) -> None:
+        """Look again by then at the latest: a job comes due that there was no room for ahead of its time."""
+        loop = asyncio.get_running_loop()
+        when = loop.time() + span.total_seconds()
+        if self._alarm is not None:
+            when = min(when, self._alarm.when()) if self._alarm.when() > loop.time() else when
+            self._alarm.cancel()
+        self._alarm = loop.call_at(when, self._wake.set)
 
     def _worth(self, limit: int, *, most: int) -> int:
         """Return the limit, or 0 when it is too small to bother for now; then the lane looks again soon."""
