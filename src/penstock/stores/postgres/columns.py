@@ -1,4 +1,4 @@
-"""The array element type of every column that is inserted in bulk."""
+"""The array element type of every column that is inserted, or looked up, in bulk."""
 
 from typing import Final
 
@@ -12,6 +12,6 @@ _BY_TYPE: Final = {
     "bytea": "hash",
     "text": "id message_group grp tenant key target headers pool entity version event correlation payload"
     " reason receipt error result outcome actor action before after verb queue dedup_id name slot phases"
-    " operation",
+    " operation low high",
 }
 TYPES: Final = {column: kind for kind, columns in _BY_TYPE.items() for column in columns.split()}

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from penstock.domain.limits import Limit, Need
 from penstock.domain.rates import Rate
+from penstock.domain.vitals import MOST_KEYS
 from penstock.ports.store import Ask, Store
 from penstock.testing.store_suite.factories import LANE, ZERO, enqueue, job, put_lane
 from penstock.testing.store_suite.limits import TTL, out
@@ -60,3 +61,16 @@ class VitalsTests:
         use = store.vitals().pools["web"]
         assert (use.keys, use.fullest) == (2, "zeta")
         assert use.saturation > 0.99
+
+    def test_a_pool_with_very_many_keys_does_not_hide_others(self, store: Store) -> None:
+        """Nor those whose names begin with its own."""
+        put_pool(store, "web", max_in_flight=2, key="tenant")
+        needs = [Need(Limit("pool", "web", f"{n:04}", max_in_flight=2), slots=1) for n in range(MOST_KEYS)]
+        store.permit(1, needs, ttl=TTL)
+        for name in ("web-2", "web.a", "zoo"):
+            put_pool(store, name, max_in_flight=4)
+            store.permit(1, [Need(Limit("pool", name, max_in_flight=4), slots=3)], ttl=TTL)
+
+        pools = store.vitals().pools
+        assert pools["web"].saturation == 0.5
+        assert [pools[name].saturation for name in ("web-2", "web.a", "zoo")] == [0.75] * 3
