@@ -23,10 +23,13 @@ help:  ## this list
 
 setup: .venv/.installed  ## create .venv with pinned tools and Penstock itself
 
+# --no-deps: the file names all there is to install. Left to resolve extras of pinned packages by itself, pip takes a
+# release that came out after the pin, and then refuses it.
 .venv/.requirements: requirements/dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing pinned libraries and tools into .venv: a few minutes, only when requirements/dev.txt changed" >&2
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
+	$(BIN)/pip check
 	touch $@
 
 .venv/.installed: .venv/.requirements pyproject.toml
