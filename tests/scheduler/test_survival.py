@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
-from penstock.ports.events import LeaderChanged, Recovered, ReturnedJobs
+from penstock.ports.events import LeaderChanged, NodeStarted, Recovered, ReturnedJobs
 from penstock.ports.sink import NOT_STARTED, RUNNING, SUCCEEDED, Probed
 from penstock.ports.store import Ask
 from penstock.sinks.python import PythonSink
@@ -127,3 +127,21 @@ async def test_settings_that_cannot_work_are_bent_to_what_can(engine: Engine) ->
 
     assert [call.envelope.number for call in engine.sent] == [1, 1]
     assert not engine.seen(ReturnedJobs)
+
+
+async def test_a_node_that_was_forgotten_while_it_slept_gets_a_new_number_and_goes_on(engine: Engine) -> None:
+    engine.lane(rate="100/s")
+    [first] = engine.enqueue({})
+    async with engine.node(name="sleeper") as node:
+        await engine.ended(first)
+        forgotten, store = node.deck.node, engine.store
+        assert isinstance(store, SqlStore)
+        store.db.write(lambda tx: tx.execute("DELETE FROM penstock.nodes WHERE id = :id", id=forgotten))
+        await engine.until(lambda: any(one.id != forgotten for one in engine.store.nodes()))
+        [second] = engine.enqueue({})
+        await engine.ended(second)
+        [listed] = engine.store.nodes()
+
+    assert listed.id == engine.client.get(second).live.node == node.deck.node != forgotten
+    started = [event for event in engine.seen(NodeStarted) if isinstance(event, NodeStarted)]
+    assert [event.node for event in started] == [forgotten, listed.id]

@@ -7,7 +7,6 @@ the store no longer knows as ours is not trusted from that moment on.
 """
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Lock
@@ -39,6 +38,8 @@ class Holdings:
 
     claims: dict[int, Held] = field(default_factory=dict)
     _turn: Lock = field(default_factory=Lock)
+    node: int = 0
+    known: bool = True  # False = the store has no row of ours any more
     note: str | None = None
     shortest: timedelta = BEAT_EVERY * 3
 
@@ -80,6 +81,14 @@ class Holdings:
                     if epoch in self.claims:
                         self.claims[epoch] = Held(lease, trusted_until(started, lease))
 
+    async def beat(self, ground: Ground) -> None:
+        """Say that the node is alive, and what it says of itself."""
+        node = self.node
+        try:
+            await ground.call(ground.store.beat, node, self.note)
+        except NotFound:  # cleaned away while we slept; that we are alive shows in our leases
+            self.known = self.known and node != self.node
+
     def pause(self) -> timedelta:
         """Return how long the heartbeat may rest: a third of the shortest lease there may be to renew.
 
@@ -89,7 +98,7 @@ class Holdings:
         return max(SHORTEST_WAIT, min(BEAT_EVERY, renew_every(shortest)))
 
 
-async def heartbeat(holdings: Holdings, node: int, ground: Ground) -> None:
+async def heartbeat(holdings: Holdings, ground: Ground) -> None:
     """Say that the node is alive and renew what it holds, for ever."""
     failures, last_beat, since = 0, -BEAT_EVERY.total_seconds(), 0.0
     while True:
@@ -98,8 +107,7 @@ async def heartbeat(holdings: Holdings, node: int, ground: Ground) -> None:
             started = ground.monotonic()
             # After a failure it asks in any case: else it would not learn whether that is over.
             if failures or started - last_beat >= BEAT_EVERY.total_seconds():
-                with suppress(NotFound):  # our row was cleaned away while we slept: leases are what counts
-                    await ground.call(ground.store.beat, node, holdings.note)
+                await holdings.beat(ground)
                 last_beat = started
         except StoreUnavailable as error:
             since = since if failures else ground.monotonic()

@@ -19,7 +19,7 @@ from typing import Final
 
 from penstock.domain.leases import Term
 from penstock.domain.notes import SLOTS, gist
-from penstock.errors import NotFound, StoreUnavailable, TermOver
+from penstock.errors import StoreUnavailable, TermOver
 from penstock.ports.events import NodeStarted, NodeStopped
 from penstock.ports.flow import Work
 from penstock.ports.sink import OpenSink
@@ -102,9 +102,9 @@ class Node:
     async def run(self) -> None:
         """Serve until told to stop, then give back or finish what is claimed."""
         await self._register()
+        self._announce()
         self.deck.holdings.note = self._note()
-        heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, self.deck.node, ground))
-        self.ground.emit(NodeStarted(node=self.deck.node, name=self.options.name, store=self.options.store))
+        heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, ground))
         async with asyncio.TaskGroup() as services:
             self._start_services(services)
             async with asyncio.TaskGroup() as lanes:
@@ -140,8 +140,7 @@ class Node:
         while not self.stop.is_set():
             self.scout.pulse = self.ground.monotonic()
             try:
-                self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
-                self.deck.board.node = self.deck.node
+                await self._enter()
                 await self.deck.board.refresh()
             except StoreUnavailable as error:
                 failures += 1
@@ -150,8 +149,17 @@ class Node:
             else:
                 self.deck.outages.worked("start")
                 break
-        self.leader.node = self.deck.limits.node = self.deck.node
         self.deck.holdings.shortest = self.deck.board.shortest_lease  # before the heartbeat first rests
+
+    async def _enter(self) -> None:
+        """Get a number."""
+        deck = self.deck
+        node = await self.ground.call(self.ground.store.register_node, self.options.name)
+        deck.node = deck.board.node = deck.limits.node = deck.holdings.node = self.leader.node = node
+        deck.holdings.known = True
+
+    def _announce(self) -> None:
+        self.ground.emit(NodeStarted(node=self.deck.node, name=self.options.name, store=self.options.store))
 
     def _start_services(self, tasks: asyncio.TaskGroup) -> None:
         ground, over, options = self.ground, self._over, self.options
@@ -227,13 +235,19 @@ class Node:
         )
 
     async def _tell(self) -> bool | None:
-        """Leave the note in the store as soon as it says something else; the heartbeat repeats it."""
-        note = self.deck.holdings.note = self._note()
-        said = gist(note)
+        """Leave the note in the store as soon as it says something else; the heartbeat repeats it.
+
+        A node that slept for a day is forgotten: nobody could drain it, or count it. It gets a new number.
+        """
+        if not self.deck.holdings.known and not self.deck.stop.is_set():
+            await self._enter()
+            self._announce()
+            self._said = None
+        self.deck.holdings.note = self._note()
+        said = gist(self.deck.holdings.note)
         if said == self._said:
             return None
-        with suppress(NotFound):  # our row was cleaned away while we slept
-            await self.ground.call(self.ground.store.beat, self.deck.node, note)
+        await self.deck.holdings.beat(self.ground)
         self._said = said
         return False
 
