@@ -1,9 +1,13 @@
 """What dead nodes, silent executors and a store that goes away leave behind is dealt with."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from penstock.domain.envelopes import Envelope
+from penstock.domain.filters import JobQuery
+from penstock.domain.job import Job
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
 from penstock.ports.events import LeaderChanged, NodeStarted, Recovered, ReturnedJobs
@@ -127,6 +131,32 @@ async def test_settings_that_cannot_work_are_bent_to_what_can(engine: Engine) ->
 
     assert [call.envelope.number for call in engine.sent] == [1, 1]
     assert not engine.seen(ReturnedJobs)
+
+
+async def test_a_job_without_its_context_keeps_nobody_from_being_asked_about(engine: Engine) -> None:
+    ids = engine.enqueue({}, {}, {})
+    asked: list[str] = []
+
+    def probe(envelope: Envelope) -> Probed:
+        asked.append(envelope.id)
+        return Probed(SUCCEEDED)
+
+    engine.sinks["console"] = PythonSink(engine.answer, probe=probe)
+    left_by_a_dead_node(engine)
+    arrival, store = engine.client.get(ids[1]).live.arrival, engine.store
+    assert isinstance(store, SqlStore)
+    store.db.write(lambda tx: tx.execute("DELETE FROM penstock.contexts WHERE arrival = :it", it=arrival))
+
+    def held() -> Sequence[Job]:
+        return engine.store.list_jobs(JobQuery(states=frozenset({JobState.HELD}))).jobs
+
+    async with engine.node(**EAGER):
+        await engine.ended(ids[0], ids[2])
+        await engine.until(lambda: bool(held()))
+
+    assert [(job.live.arrival, job.live.reason) for job in held()] == [(arrival, "context_missing")]
+    assert sorted(asked) == sorted([ids[0], ids[2]])
+    assert not engine.sent
 
 
 async def test_a_node_that_was_forgotten_while_it_slept_gets_a_new_number_and_goes_on(engine: Engine) -> None:

@@ -186,10 +186,18 @@ class Recovery:
                 return None
 
     async def _probe(self, plan: Plan | None, jobs: Sequence[Claimed]) -> Sequence[Probed]:
-        """Ask the sink; one that cannot be asked or does not answer in time knows nothing."""
+        """Ask the sink; one that cannot be asked or does not answer in time knows nothing.
+
+        Nor does it of a job whose context is missing: nothing to ask with. Its mates are asked about.
+        """
+        asked = [claimed for claimed in jobs if claimed.context is not None]
+        fates = iter(await self._ask(plan, asked))
+        return [Probed(UNKNOWN) if claimed.context is None else next(fates) for claimed in jobs]
+
+    async def _ask(self, plan: Plan | None, jobs: Sequence[Claimed]) -> Sequence[Probed]:
         unknown = [Probed(UNKNOWN)] * len(jobs)
         sink = await self.deck.outlets.get(plan.sink) if plan is not None else None
-        if sink is None or plan is None or any(claimed.context is None for claimed in jobs):
+        if sink is None or plan is None or not jobs:
             return unknown
         try:
             async with (
