@@ -5,6 +5,8 @@ from bisect import bisect_left
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Receipt
 from penstock.domain.pools import pool
@@ -232,10 +234,17 @@ async def test_a_backlog_of_one_key_stands_in_no_other_ones_way(engine: Engine) 
         node.hurry.set()
 
 
-async def test_a_slow_key_stands_in_no_other_ones_way(engine: Engine) -> None:
+@pytest.mark.parametrize(
+    ("lane", "each"),
+    [({}, {}), ({"rate": "10/s"}, {}), ({}, {"rate": "100/s", "burst": 100})],
+    ids=["slots", "rate of the lane", "rate of the pool"],
+)
+async def test_a_slow_key_stands_in_no_other_ones_way(
+    engine: Engine, lane: dict[str, object], each: dict[str, object]
+) -> None:
     never = asyncio.Event()
-    engine.store.put_pool(pool("each", max_in_flight=1, key="target"), actor="test")
-    engine.lane(pool="each", batch_size=10, max_in_flight=20)
+    engine.store.put_pool(pool("each", max_in_flight=1, key="target", **each), actor="test")
+    engine.lane(pool="each", batch_size=10, max_in_flight=20, **lane)
     slow = engine.enqueue(*({"target": "http://a.example"} for _ in range(60)))
     engine.answers |= dict.fromkeys(slow, lambda _: wait_for_ever(never))
     async with engine.node() as node:

@@ -142,7 +142,7 @@ async def test_a_heartbeat_with_nothing_to_renew_says_that_the_store_answers_whe
     heard: asyncio.Queue[Event] = asyncio.Queue()
     node = engine.store.register_node("n")
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        beats = tasks.create_task(heartbeat(Holdings(node=node), ground(engine, heard)))
+        beats = tasks.create_task(heartbeat(Holdings(), node, "n", ground(engine, heard)))
         told = [await heard.get() for _ in range(3)]
         assert {type(event) for event in told} == {StoreFailed}
         del faulty.errors["beat"]

@@ -6,9 +6,11 @@ import pytest
 
 from penstock.domain.rates import Rate
 from penstock.ports.flow import Grant, Limit, Need
-from penstock.scheduler.share import LATE_S, NOBODY, TURN_S, Reached, Share
+from penstock.scheduler.share import LATE_S, NOBODY, SLOT_WAIT, TURN_S, Reached, Share, patience
 
 TEN = Rate(10, timedelta(seconds=1))
+NOW = 100.0
+SECOND = timedelta(seconds=1)
 
 
 def holding(rate: Rate = TEN, *, burst: int = 1) -> Share:
@@ -91,18 +93,18 @@ def test_slots_that_are_too_many_go_as_their_jobs_end() -> None:
     assert (share.slots, share.surplus, share.gone) == (3, 2, 2)
     share.gone = 0  # told
 
-    assert share.let_go(1, out=False)
+    assert share.let_go(1, NOW, out=False)
     assert (share.slots, share.busy, share.surplus, share.gone) == (2, 2, 1, 1)
-    assert share.let_go(1, out=True)
+    assert share.let_go(1, NOW, out=True)
     assert (share.slots, share.busy, share.surplus, share.gone) == (1, 1, 0, 2)
-    assert not share.let_go(1, out=False)
+    assert not share.let_go(1, NOW, out=False)
     assert (share.slots, share.free_slots) == (1, 1)
 
 
 def test_what_went_while_the_question_was_on_its_way_is_not_granted_again() -> None:
     limit = Limit("lane", "orders", max_in_flight=2)
     share = Share(limit, slots=2, busy=2)
-    share.let_go(1, out=True)
+    share.let_go(1, NOW, out=True)
     share.granted(Need(limit, slots=2, busy=2), Grant(0, 2, surplus=1), started=100.0, now=100.0)
 
     assert (share.slots, share.busy, share.surplus, share.gone) == (1, 1, 0, 1)
@@ -133,7 +135,7 @@ def test_a_node_holds_some_slots_and_as_many_as_it_has_a_use_for() -> None:
     assert share.enough(100.0) == 140
     share.take("orders", 60, 100.1)
     assert share.enough(100.1) == 200
-    share.let_go(125, out=False)
+    share.let_go(125, NOW, out=False)
     assert (share.enough(101.0), share.enough(101.2)) == (200, 50)
     share.nodes = 10
     assert share.enough(101.2) == 20
@@ -147,3 +149,28 @@ def test_a_node_that_leaves_keeps_what_is_in_use_alone(*, leaving: bool, spare: 
     assert share.to_spare(100.0, leaving=leaving) == spare
     rate = Share(Limit("pool", "web", rate=TEN), slots=2)
     assert not rate.to_spare(100.0, leaving=leaving)
+
+
+def test_jobs_that_wait_for_slots_come_back_as_slots_are_freed() -> None:
+    """Each after the one before it: the backlog of one key is not claimed and given back again and again."""
+    share = Share(Limit("pool", "each", "a", max_in_flight=2), slots=2)
+    assert [share.book(SECOND, 60 * SECOND, now=NOW) for _ in range(2)] == [SECOND] * 2  # nothing is known
+    for turn in range(20):
+        share.take("orders", 1, NOW + turn)
+        share.let_go(1, NOW + turn + 0.5, out=False)
+    later = NOW + 20
+    waits = [share.book(SECOND, 60 * SECOND, now=later).total_seconds() for _ in range(3)]
+    assert waits == pytest.approx([1.0, 1.5, 2.0], abs=0.01)
+
+    share.take("orders", 2, later)
+    waits = [share.book(SECOND, 60 * SECOND, now=later + 10).total_seconds() for _ in range(8)]
+    assert waits == pytest.approx([2.0, 12.0, 22.0, 32.0, 42.0, 52.0, 60.0, 60.0], abs=0.1)
+
+
+def test_of_one_key_no_more_wait_than_have_their_turn_soon() -> None:
+    """By its slots or by its rate, whichever takes longer."""
+    key = Limit("pool", "each", "a", max_in_flight=2)
+    assert [patience(key, place, nodes=1) for place in (8, 9)] == [timedelta(0), SLOT_WAIT]
+    both = Limit("pool", "each", "a", rate=TEN, burst=10, max_in_flight=2)
+    assert [patience(both, place, nodes=1) for place in (8, 9, 110)] == [timedelta(0), SLOT_WAIT, 10 * SECOND]
+    assert patience(Limit("lane", "orders", max_in_flight=2), 99, nodes=1) == timedelta(0)

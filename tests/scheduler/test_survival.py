@@ -10,7 +10,7 @@ from penstock.domain.filters import JobQuery
 from penstock.domain.job import Job
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
-from penstock.ports.events import LeaderChanged, NodeStarted, Recovered, ReturnedJobs
+from penstock.ports.events import LeaderChanged, Recovered, ReturnedJobs
 from penstock.ports.sink import NOT_STARTED, RUNNING, SUCCEEDED, Probed
 from penstock.ports.store import Ask
 from penstock.sinks.python import PythonSink
@@ -159,19 +159,18 @@ async def test_a_job_without_its_context_keeps_nobody_from_being_asked_about(eng
     assert not engine.sent
 
 
-async def test_a_node_that_was_forgotten_while_it_slept_gets_a_new_number_and_goes_on(engine: Engine) -> None:
-    engine.lane(rate="100/s")
-    [first] = engine.enqueue({})
+async def test_a_node_that_was_forgotten_while_it_slept_is_listed_again_and_still_drained(
+    engine: Engine,
+) -> None:
     async with engine.node(name="sleeper") as node:
-        await engine.ended(first)
-        forgotten, store = node.deck.node, engine.store
+        await engine.until(lambda: bool(engine.seen(LeaderChanged)))
+        number, store = node.deck.node, engine.store
+        store.drain_node(number, draining=True, actor="ann", reason="upgrade")
+        await engine.until(lambda: node.deck.board.drain is not None)
         assert isinstance(store, SqlStore)
-        store.db.write(lambda tx: tx.execute("DELETE FROM penstock.nodes WHERE id = :id", id=forgotten))
-        await engine.until(lambda: any(one.id != forgotten for one in engine.store.nodes()))
-        [second] = engine.enqueue({})
-        await engine.ended(second)
-        [listed] = engine.store.nodes()
+        store.db.write(lambda tx: tx.execute("DELETE FROM penstock.nodes WHERE id = :id", id=number))
+        await engine.until(lambda: [(one.id, one.name) for one in store.nodes()] == [(number, "sleeper")])
+        await engine.until(lambda: '"drains"' in (store.nodes()[0].note or ""))
 
-    assert listed.id == engine.client.get(second).live.node == node.deck.node != forgotten
-    started = [event for event in engine.seen(NodeStarted) if isinstance(event, NodeStarted)]
-    assert [event.node for event in started] == [forgotten, listed.id]
+    assert node.deck.board.drain is not None
+    assert node.deck.board.drain.actor == "ann"

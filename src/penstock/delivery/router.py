@@ -22,7 +22,6 @@ import json
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
@@ -35,13 +34,13 @@ from penstock.domain.bodies import DEFAULT_POOL
 from penstock.domain.outcomes import Rejected, Throttled, TryAgain
 from penstock.domain.pools import Pool
 from penstock.domain.targets import target_of
-from penstock.errors import NotFound, StoreUnavailable
+from penstock.errors import StoreUnavailable
 from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.source import Source
 from penstock.scheduler.board import Board
 from penstock.scheduler.breakers import Breakers
 from penstock.scheduler.ground import Ground, cancelled, wait_for
-from penstock.scheduler.holding import BEAT_EVERY
+from penstock.scheduler.holding import BEAT_EVERY, beat
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outages import Outages
 from penstock.scheduler.service import backoff, run_service
@@ -179,9 +178,8 @@ class Router:
     async def _beat(self) -> bool:
         """Say that it is alive, and that it sends no lane's jobs: whoever explains a job must know."""
         drains = {} if self.board.drain is None else {"drains": self.held}
-        with suppress(NotFound):  # our row was cleaned away while we slept
-            note = json.dumps({"lanes": [], **drains})
-            await self.ground.call(self.ground.store.beat, self._limits.node, note)
+        note = json.dumps({"lanes": [], **drains})
+        await beat(self.ground, self._limits.node, self.options.name, note)
         return False
 
     # -- taking

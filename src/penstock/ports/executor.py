@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from math import inf
 from threading import Event, local
 from time import monotonic, thread_time
 from types import TracebackType
@@ -45,7 +46,7 @@ class ThreadExecutor:
         return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, rested)
 
     def _rested(self, call: Callable[[], T]) -> T:
-        until = getattr(self._own, "until", 0.0)
+        until = getattr(self._own, "until", -inf)  # 0.0 is not long ago on a machine just started
         self._closed.wait(max(0.0, until - monotonic()))
         began = thread_time()
         try:

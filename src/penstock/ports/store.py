@@ -316,11 +316,17 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         """Keep the figures of passes."""
 
     # -- nodes and the leader
-    def register_node(self, name: str) -> int:
-        """Return a number nobody had before, for one run of one process."""
+    def register_node(self, name: str, again: int | None = None) -> int:
+        """Return a number nobody had before, for one run of one process.
+
+        `again`: enter under the number one had, after `beat` did not find it.
+        """
 
     def beat(self, node: int, note: str | None = None) -> None:
-        """Note that the node is alive, and what it says of itself (JSON; None = what it said before)."""
+        """Note that the node is alive, and what it says of itself (JSON; None = what it said before).
+
+        Raise NotFound when it was silent for so long that it is forgotten.
+        """
 
     def elect(self, role: str, node: int, ttl: timedelta) -> Term | None:
         """Become holder of a role whose term has run out; None = somebody else holds it."""

@@ -38,8 +38,6 @@ class Holdings:
 
     claims: dict[int, Held] = field(default_factory=dict)
     _turn: Lock = field(default_factory=Lock)
-    node: int = 0
-    known: bool = True  # False = the store has no row of ours any more
     note: str | None = None
     shortest: timedelta = BEAT_EVERY * 3
 
@@ -81,14 +79,6 @@ class Holdings:
                     if epoch in self.claims:
                         self.claims[epoch] = Held(lease, trusted_until(started, lease))
 
-    async def beat(self, ground: Ground) -> None:
-        """Say that the node is alive, and what it says of itself."""
-        node = self.node
-        try:
-            await ground.call(ground.store.beat, node, self.note)
-        except NotFound:  # cleaned away while we slept; that we are alive shows in our leases
-            self.known = self.known and node != self.node
-
     def pause(self) -> timedelta:
         """Return how long the heartbeat may rest: a third of the shortest lease there may be to renew.
 
@@ -98,7 +88,16 @@ class Holdings:
         return max(SHORTEST_WAIT, min(BEAT_EVERY, renew_every(shortest)))
 
 
-async def heartbeat(holdings: Holdings, ground: Ground) -> None:
+async def beat(ground: Ground, node: int, name: str, note: str | None) -> None:
+    """Say that the node is alive, and what of itself; one that was forgotten while it slept is back."""
+    try:
+        await ground.call(ground.store.beat, node, note)
+    except NotFound:
+        await ground.call(ground.store.register_node, name, node)
+        await ground.call(ground.store.beat, node, note)
+
+
+async def heartbeat(holdings: Holdings, node: int, name: str, ground: Ground) -> None:
     """Say that the node is alive and renew what it holds, for ever."""
     failures, last_beat, since = 0, -BEAT_EVERY.total_seconds(), 0.0
     while True:
@@ -107,7 +106,7 @@ async def heartbeat(holdings: Holdings, ground: Ground) -> None:
             started = ground.monotonic()
             # After a failure it asks in any case: else it would not learn whether that is over.
             if failures or started - last_beat >= BEAT_EVERY.total_seconds():
-                await holdings.beat(ground)
+                await beat(ground, node, name, holdings.note)
                 last_beat = started
         except StoreUnavailable as error:
             since = since if failures else ground.monotonic()

@@ -155,7 +155,7 @@ class Limits:
             share = self._shares.get(_name(limit))
             if share is None:
                 continue
-            if share.let_go(number, out=slots):
+            if share.let_go(number, now, out=slots):
                 self._wanted.set()  # in the books it counts twice until they hear of it
             if tokens and limit.rate is not None and not share.here:  # there it grows again as it is
                 back = min(number, share.spent)
@@ -178,13 +178,13 @@ class Limits:
         room = plan.batch
         for limit in limits:
             share = self._share(limit, plan)
+            # Who waits for a limit that is not everybody's needs nothing of this yet, and is in nobody's way.
+            before = share.wanted() if plan.shared else sum(share.line.values())
             if limit.rate is not None:
                 soon = allowance(limit.rate, limit.burst, window=IN_SIGHT / self.nodes)
-                room = min(room, soon - share.wanted())
+                room = min(room, soon - before)
             if limit.max_in_flight is not None:
-                free = share.free_slots if now < share.until else 0
-                # Who waits for a limit that is not everybody's needs no slot yet, and stands in nobody's way.
-                left = free - (share.wanted() if plan.shared else sum(share.line.values()))
+                left = (share.free_slots if now < share.until else 0) - before
                 room = min(room, left)
                 if left <= 0 or (left < plan.batch and share.slots < share.enough(now)):  # for jobs to come
                     self._want(share, plan.name, NOBODY, now, jobs=plan.batch)

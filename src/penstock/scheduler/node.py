@@ -29,7 +29,7 @@ from penstock.scheduler.breakers import OPEN_FOR, TRIP_AFTER, Breakers
 from penstock.scheduler.cycle import LaneCycle
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import Beside, Ground, wait_for
-from penstock.scheduler.holding import heartbeat
+from penstock.scheduler.holding import beat, heartbeat
 from penstock.scheduler.leader import Leader
 from penstock.scheduler.limits import Limits
 from penstock.scheduler.outlets import Outlets
@@ -102,9 +102,10 @@ class Node:
     async def run(self) -> None:
         """Serve until told to stop, then give back or finish what is claimed."""
         await self._register()
-        self._announce()
         self.deck.holdings.note = self._note()
-        heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, ground))
+        node, name = self.deck.node, self.options.name
+        heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, node, name, ground))
+        self.ground.emit(NodeStarted(node=node, name=name, store=self.options.store))
         async with asyncio.TaskGroup() as services:
             self._start_services(services)
             async with asyncio.TaskGroup() as lanes:
@@ -140,7 +141,8 @@ class Node:
         while not self.stop.is_set():
             self.scout.pulse = self.ground.monotonic()
             try:
-                await self._enter()
+                self.deck.node = await self.ground.call(self.ground.store.register_node, self.options.name)
+                self.deck.board.node = self.deck.node
                 await self.deck.board.refresh()
             except StoreUnavailable as error:
                 failures += 1
@@ -149,17 +151,8 @@ class Node:
             else:
                 self.deck.outages.worked("start")
                 break
+        self.leader.node = self.deck.limits.node = self.deck.node
         self.deck.holdings.shortest = self.deck.board.shortest_lease  # before the heartbeat first rests
-
-    async def _enter(self) -> None:
-        """Get a number."""
-        deck = self.deck
-        node = await self.ground.call(self.ground.store.register_node, self.options.name)
-        deck.node = deck.board.node = deck.limits.node = deck.holdings.node = self.leader.node = node
-        deck.holdings.known = True
-
-    def _announce(self) -> None:
-        self.ground.emit(NodeStarted(node=self.deck.node, name=self.options.name, store=self.options.store))
 
     def _start_services(self, tasks: asyncio.TaskGroup) -> None:
         ground, over, options = self.ground, self._over, self.options
@@ -235,19 +228,12 @@ class Node:
         )
 
     async def _tell(self) -> bool | None:
-        """Leave the note in the store as soon as it says something else; the heartbeat repeats it.
-
-        A node that slept for a day is forgotten: nobody could drain it, or count it. It gets a new number.
-        """
-        if not self.deck.holdings.known and not self.deck.stop.is_set():
-            await self._enter()
-            self._announce()
-            self._said = None
-        self.deck.holdings.note = self._note()
-        said = gist(self.deck.holdings.note)
+        """Leave the note in the store as soon as it says something else; the heartbeat repeats it."""
+        note = self.deck.holdings.note = self._note()
+        said = gist(note)
         if said == self._said:
             return None
-        await self.deck.holdings.beat(self.ground)
+        await beat(self.ground, self.deck.node, self.options.name, note)
         self._said = said
         return False
 

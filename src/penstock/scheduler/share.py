@@ -83,6 +83,8 @@ class Share:
     nodes: int = 1
     rests_until: float = 0.0
     booked: float = 0.0
+    freed_at: float = 0.0
+    pace: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -174,11 +176,16 @@ class Share:
     def book(self, soonest: timedelta, longest: timedelta, *, now: float) -> timedelta:
         """Return how long a job is given back for: it comes after those that were given back before it."""
         rate = self.limit.rate
-        if rate is None:
-            return soonest
-        after = self.booked + rate.per.total_seconds() / rate.count
+        token = rate.per.total_seconds() / rate.count if rate is not None else 0.0
+        after = self.booked + max(token, self._slot_every(now))
         self.booked = min(max(after, now + soonest.total_seconds()), now + longest.total_seconds())
         return timedelta(seconds=self.booked - now)
+
+    def _slot_every(self, now: float) -> float:
+        """Return how long it takes until a slot is free, and the next one, as it went of late."""
+        if self.limit.max_in_flight is None:
+            return 0.0
+        return max(self.pace, now - self.freed_at) if self.busy else self.pace
 
     def reached(self, now: float) -> Reached | None:
         """Return what is missing; None = nothing is.
@@ -218,11 +225,12 @@ class Share:
             self.asked = 0
         self.share_out(now)
 
-    def let_go(self, jobs: int, *, out: bool) -> bool:
+    def let_go(self, jobs: int, now: float, *, out: bool) -> bool:
         """Note that jobs are no longer being sent; say whether slots are gone of which the books must hear.
 
         Jobs that are `out` take their slots with them, and one that is too many is not used again.
         """
+        self.pace, self.freed_at = (self.pace + (now - self.freed_at) / max(1, jobs)) / 2, now
         self.busy = max(0, self.busy - jobs)
         gone = jobs if out else min(jobs, self.surplus)
         if not gone or self.limit.max_in_flight is None:
@@ -270,6 +278,7 @@ class Share:
             self.spent += jobs
             if self.here:
                 self.next_token = self.grows_at = max(self.ripe, now - LATE_S) + self.whole
+        self.freed_at = self.freed_at if self.busy else now
         self.busy += jobs
         if self.busy >= self.used or now - self.used_at > IDLE_S:
             self.used, self.used_at = self.busy, now
@@ -286,7 +295,8 @@ def patience(limit: Limit, place: int, *, nodes: int) -> timedelta:
     """
     if limit.scope != "pool":
         return timedelta(0)
+    far = limit.key and limit.max_in_flight and place > KEYED * limit.max_in_flight
+    slots = SLOT_WAIT if far else timedelta(0)
     if limit.rate is None:
-        far = limit.key and limit.max_in_flight and place > KEYED * limit.max_in_flight
-        return SLOT_WAIT if far else timedelta(0)
-    return limit.rate.per / limit.rate.count * max(0, place - limit.burst) * nodes
+        return slots
+    return max(slots, limit.rate.per / limit.rate.count * max(0, place - limit.burst) * nodes)

@@ -324,10 +324,10 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
 
     # -- nodes and the leader
 
-    def register_node(self, name: str) -> int:
-        """Return a number nobody had before."""
+    def register_node(self, name: str, again: int | None = None) -> int:
+        """Return a number nobody had before, or the one that the node had `again`."""
         with self._lock:
-            node, now = len(self._tables.nodes) + 1, self.now()
+            node, now = again or len(self._tables.nodes) + 1, self.now()
             self._tables.nodes[node] = NodeRow(node, name, __version__, now, now)
             return node
 

@@ -32,9 +32,12 @@ OLD_TICKS: Final = "SELECT id FROM penstock.ticks WHERE at < :before ORDER BY at
 DROP_TICKS: Final = "DELETE FROM penstock.ticks WHERE id = ANY(:ids)"
 DROP_NODES: Final = """
     DELETE FROM penstock.nodes
-     WHERE seen_at < :before AND id NOT IN (SELECT node FROM penstock.claims)"""
+     WHERE seen_at < :before AND id NOT IN (SELECT node FROM penstock.claims)
+       AND (seen_at < :long_before
+            OR CAST(id AS text) NOT IN (SELECT name FROM penstock.pauses WHERE scope = 'node'))"""
 TICKS_KEPT: Final = timedelta(days=7)
 NODES_KEPT: Final = timedelta(days=1)
+DRAINED_KEPT: Final = timedelta(days=30)  # it may wake up, and must not claim then
 IDLE_REQUESTS: Final = """
     SELECT r.arrival FROM penstock.requests r
      WHERE r.at < :before AND NOT EXISTS (SELECT 1 FROM penstock.jobs j WHERE j.arrival = r.arrival)
@@ -93,7 +96,7 @@ def drop_figures(tx: Tx, limit: int) -> int:
     """Drop figures of passes after a week, and nodes that were last seen more than a day ago."""
     old = [row[0] for row in tx.fetch(OLD_TICKS, before=tx.now - TICKS_KEPT, limit=limit)]
     tx.execute(DROP_TICKS, ids=old)
-    tx.execute(DROP_NODES, before=tx.now - NODES_KEPT)
+    tx.execute(DROP_NODES, before=tx.now - NODES_KEPT, long_before=tx.now - DRAINED_KEPT)
     return len(old)
 
 

@@ -16,6 +16,9 @@ from penstock.stores.sql.hotpath import Fence, no_fence
 REGISTER: Final = """
     INSERT INTO penstock.nodes (name, version, started_at, seen_at)
     VALUES (:name, :version, :now, :now) RETURNING id"""
+AGAIN: Final = """
+    INSERT INTO penstock.nodes (id, name, version, started_at, seen_at) OVERRIDING SYSTEM VALUE
+    VALUES (:id, :name, :version, :now, :now) ON CONFLICT (id) DO NOTHING"""
 BEAT: Final = """
     UPDATE penstock.nodes SET seen_at = :now, note = coalesce(:note, note) WHERE id = :node"""
 LANES: Final = "SELECT id, name FROM penstock.lanes"
@@ -30,8 +33,11 @@ NEXT_TERM: Final = """
     UPDATE penstock.leases SET holder = :holder, term = :term, until = :until WHERE name = :role"""
 
 
-def register_node(tx: Tx, name: str) -> int:
-    """Return a number nobody had before."""
+def register_node(tx: Tx, name: str, again: int | None) -> int:
+    """Return a number nobody had before, or the one that the node had `again`."""
+    if again is not None:
+        tx.execute(AGAIN, id=again, name=name, version=__version__, now=tx.now)
+        return again
     number: int = tx.fetch(REGISTER, name=name, version=__version__, now=tx.now)[0][0]
     return number
 

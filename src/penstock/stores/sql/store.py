@@ -366,9 +366,9 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
         self.db.relaxed(lambda tx: nodes.record_ticks(tx, ticks))
 
     # -- nodes and the leader
-    def register_node(self, name: str) -> int:
-        """Return a number nobody had before."""
-        return self.db.write(lambda tx: nodes.register_node(tx, name))
+    def register_node(self, name: str, again: int | None = None) -> int:
+        """Return a number nobody had before, or the one that the node had `again`."""
+        return self.db.write(lambda tx: nodes.register_node(tx, name, again))
 
     def beat(self, node: int, note: str | None = None) -> None:
         """Note that the node is alive, and what it says of itself."""

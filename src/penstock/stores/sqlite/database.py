@@ -48,6 +48,7 @@ def compiled(sql: str) -> str:
     sql = _LOCK.sub("", sql.rstrip())
     sql = _ANY.sub(r"IN (SELECT value FROM json_each(\1))", sql)
     sql = _FILLED.sub(r"\1 IS NOT NULL", sql)
+    sql = sql.replace(" OVERRIDING SYSTEM VALUE", "")
     return sql.replace("penstock.", "penstock_").replace("clock_timestamp()", ":now").replace("now()", ":now")
 
 

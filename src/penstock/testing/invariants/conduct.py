@@ -159,8 +159,8 @@ class Conduct:
         return sender.well_since + _AGAIN_S < self.clocks.time()
 
     def number(self, name: str) -> int:
-        """Return the number that the store gave a node last, 0 = none yet."""
-        return max((number for number, known in self.nodes.items() if known == name), default=0)
+        """Return the number that the store gave a node, 0 = none yet."""
+        return next((number for number, known in self.nodes.items() if known == name), 0)
 
     def calling(self, job_id: str) -> bool:
         """Say whether some node is sending the job now."""

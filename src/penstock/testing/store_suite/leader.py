@@ -3,7 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from penstock.domain.leases import Term
+from penstock.errors import NotFound
 from penstock.ports.store import Store, Tick
 from penstock.testing.store_suite.factories import HOUR, LANE, put_lane
 
@@ -27,6 +30,17 @@ class LeaderTests:
         assert numbers == sorted(set(numbers))
         for node in numbers:
             store.beat(node)
+
+    def test_a_forgotten_node_enters_again_under_its_number(self, store: Store) -> None:
+        """What is known of it by that number stays true, and nobody else gets it."""
+        number = store.register_node("a") + 1
+        with pytest.raises(NotFound):
+            store.beat(number)
+
+        assert store.register_node("b", number) == number
+        store.beat(number)
+        assert ("b", number) in [(node.name, node.id) for node in store.nodes()]
+        assert store.register_node("b", number) == number
 
     def test_the_first_candidate_leads(self, store: Store) -> None:
         """For the time it asked for, by the store's clock."""
