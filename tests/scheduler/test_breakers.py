@@ -61,14 +61,16 @@ async def test_jobs_of_a_resumed_target_go_at_once() -> None:
     assert client.get(edited).live.due_at > store.now() + SOON
 
 
-def in_a_world(main: Callable[[Breakers], Awaitable[None]], store: Store) -> None:
+def in_a_world(
+    main: Callable[[Breakers], Awaitable[None]], store: Store, fault: CallFault = CallFault.ERROR_BEFORE
+) -> None:
     """Run something with a node's breakers; the first call of the store fails, before it has an effect."""
 
     async def run(env: NodeEnv) -> None:
         ground = Ground(store, env.executor, env.clock, env.rng, lambda _: None)
         await main(Breakers(ground, Board(ground)))
 
-    with World(1, FaultPlan(exact={(Port.STORE, 1): CallFault.ERROR_BEFORE})) as world:
+    with World(1, FaultPlan(exact={(Port.STORE, 1): fault})) as world:
         world.spawn_node("a", run)
         world.run()
 
@@ -103,6 +105,26 @@ def test_a_target_that_asked_to_be_left_alone_is_also_when_the_store_was_away_ju
 
     in_a_world(main, store)
     assert store.targets()[HOUSE].slow_until is not None
+
+
+def test_a_success_is_told_after_failures_whose_answer_was_lost() -> None:
+    """They may be on record, and would be in a row with the next ones."""
+    store = memory_store()
+
+    def failures() -> int:
+        look = store.mark_target(HOUSE, failed=0, ok=0, trip_after=9, open_for=LATER, slow_for=timedelta(0))
+        return look.failures
+
+    async def main(breakers: Breakers) -> None:
+        breakers.note(HOUSE, TryAgain("again"))
+        with pytest.raises(StoreUnavailable):
+            await breakers.tell()
+        assert failures() == 1
+        breakers.note(HOUSE, Accepted())
+        assert await breakers.tell() is False
+
+    in_a_world(main, store, CallFault.ERROR_AFTER)
+    assert failures() == 0
 
 
 @pytest.mark.parametrize("after", [Accepted(), TryAgain("again")], ids=["more of it", "a failure"])

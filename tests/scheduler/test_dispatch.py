@@ -359,6 +359,20 @@ async def test_a_sink_that_takes_for_ever_to_open_is_not_waited_for(
     assert "could not be opened within 0.1 s" in str(failed)
 
 
+async def test_a_sink_that_says_itself_that_it_took_too_long_is_quoted(engine: Engine) -> None:
+    def refuse() -> None:
+        raise TimeoutError("no route to the broker")
+
+    engine.opening["http"] = [refuse]
+    engine.lane("other", sink="http")
+    [job] = engine.enqueue({"lane": "other"})
+    async with engine.node():
+        await engine.ended(job)
+
+    [failed] = engine.seen(SinkFailed)
+    assert "no route to the broker" in str(failed)
+
+
 async def test_a_sink_that_cannot_be_opened_for_a_cancelled_future_is_opened_later(engine: Engine) -> None:
     engine.opening["http"] = [cancel]
     engine.lane("other", sink="http")

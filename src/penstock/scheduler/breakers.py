@@ -150,6 +150,8 @@ class Breakers:
         newer = self._tallies.setdefault(target, Tally())
         newer.slow = max(newer.slow, tally.slow)
         newer.ok += 0 if newer.failed else tally.ok
+        if tally.failed:
+            self._failing[target] = None
 
     async def _let_go(self) -> bool | None:
         """Have jobs go whose target is left alone no longer."""

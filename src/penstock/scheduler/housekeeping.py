@@ -1,5 +1,6 @@
 """The leader's chores: what nobody waits for, in bounded slices, each fenced by the leader's term."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,7 @@ class Housekeeping:
 
     ground: Ground
     node: int
+    stop: asyncio.Event
 
     async def expire(self, term: Term | None) -> bool:
         """End jobs whose `start_by` has passed; say whether there may be more."""
@@ -50,6 +52,6 @@ class Housekeeping:
         for _ in range(SLICES if name == "retire" else 1):
             part = await self.ground.call(chore, self.ground.store, term)
             done += part
-            if part < SLICE:
+            if part < SLICE or self.stop.is_set():  # whoever stops is waited for
                 break
         return done

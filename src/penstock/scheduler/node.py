@@ -295,10 +295,13 @@ class Node:
             self._recovers = False
 
     async def _expire(self) -> bool | None:
-        return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).expire)
+        return await self._as_leader(self._housekeeping().expire)
 
     async def _housekeep(self) -> bool | None:
-        return await self._as_leader(housekeeping.Housekeeping(self.ground, self.deck.node).round)
+        return await self._as_leader(self._housekeeping().round)
+
+    def _housekeeping(self) -> housekeeping.Housekeeping:
+        return housekeeping.Housekeeping(self.ground, self.deck.node, self.stop)
 
     async def _operate(self) -> bool | None:
         return await self._as_leader(operations.Operating(self.ground).tick)

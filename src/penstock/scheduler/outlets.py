@@ -57,18 +57,17 @@ class Outlets:
         if failure is not None and self.ground.monotonic() < failure.again_at:
             return None
         try:
-            async with asyncio.timeout(OPENS_WITHIN_S):  # who waits for it may have other lanes to look after
+            # Who waits for it may have other lanes to look after.
+            async with asyncio.timeout(OPENS_WITHIN_S) as patience:
                 sink = self._sinks[name] = await self.open(name)
-        except TimeoutError:
-            self._fail(name, f"it could not be opened within {OPENS_WITHIN_S:g} s")
-            return None
         except (
             Exception,
             asyncio.CancelledError,
         ) as error:  # what is wrong with a sink is its lanes' trouble
             if cancelled():
                 raise
-            self._fail(name, f"{error}" or type(error).__name__)
+            late = f"it could not be opened within {OPENS_WITHIN_S:g} s" if patience.expired() else ""
+            self._fail(name, late or f"{error}" or type(error).__name__)
             return None
         self._failures.pop(name, None)
         return sink

@@ -61,6 +61,7 @@ WENT = tuple(
         ("history j WHERE j.grp IS NOT NULL", f" AND (j.state IN ({_STAYS}) OR NOT {_MATE})"),
     )
 )
+LANES = "SELECT id FROM penstock.lanes WHERE id = ANY(:lanes) ORDER BY id FOR UPDATE"
 LANE = "SELECT id FROM penstock.lanes WHERE id = :lane FOR UPDATE"  # it stays until the job is back
 KEY_OF = """
     SELECT id, key, payload FROM penstock.contexts
@@ -69,7 +70,7 @@ CLAIM_OF = "SELECT claim FROM penstock.groups WHERE lane = :lane AND grp = :grp 
 END = """
     INSERT INTO penstock.pauses (scope, name, until, reason, actor, at)
     VALUES ('group', :name, :until, :reason, :actor, :at)"""
-END_OVER = "DELETE FROM penstock.pauses WHERE scope = 'group' AND name = :name"
+END_OVER = "DELETE FROM penstock.pauses WHERE scope = 'group' AND name = ANY(:names)"
 OVER = (
     "SELECT name FROM penstock.pauses WHERE scope = 'group' AND until <= :now ORDER BY until, name LIMIT 1000"
 )
@@ -149,7 +150,7 @@ def pause_group(
     """Stop or let go one group; a pause that ends by itself is noted for whoever leads."""
     check_until(until, tx.now)
     name = f"{lane}/{group}"
-    tx.execute(END_OVER, name=name)
+    tx.execute(END_OVER, names=[name])
     if until is not None:
         tx.execute(END, name=name, until=until, reason=note.reason, actor=note.actor, at=note.at)
     tx.insert("groups", ("lane", "grp", "paused"), [(lane, group, paused)], on_conflict=PAUSE)
@@ -159,12 +160,20 @@ def pause_group(
 
 def resume_over(tx: Tx, hot: HotPath) -> None:
     """Let groups go whose pause is over, a thousand at a time; their lane may be gone."""
-    for (name,) in tx.fetch(OVER, now=tx.now):
-        lane, _, group = name.partition("/")
-        tx.execute(END_OVER, name=name)
-        if tx.fetch(LANE, lane=int(lane)):
-            note = Audit(tx.now, None, int(lane), "leader", "resume_group", None, group, "its time is over")
-            pause_group(tx, hot, lane=int(lane), group=group, paused=False, note=note)
+    names = [name for (name,) in tx.fetch(OVER, now=tx.now)]
+    if not names:
+        return
+    tx.execute(END_OVER, names=names)
+    over = dict[int, list[str]]()
+    for lane, _, group in sorted(name.partition("/") for name in names):
+        over.setdefault(int(lane), []).append(group)
+    for (lane,) in tx.fetch(LANES, lanes=list(over)):
+        groups, why = over[lane], "its time is over"
+        notes = [Audit(tx.now, None, lane, "leader", "resume_group", None, group, why) for group in groups]
+        rows = [(lane, group, False) for group in groups]
+        tx.insert("groups", ("lane", "grp", "paused"), rows, on_conflict=PAUSE)
+        tx.insert("audit", AUDIT_COLUMNS, notes)
+        hot.wake(tx, lane, groups)
 
 
 def _decide(tx: Tx, hot: HotPath, row: Live, ended: Ended | None, *, order: Order, plan: Plan) -> Done:
