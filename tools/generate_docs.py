@@ -10,7 +10,8 @@ from client_page import client_page
 from man_page import man_page
 
 from penstock.cli.main import main as main_command
-from penstock.config.keys import KEYS, LIVE_KEYS, Key
+from penstock.config.keys import FILES, KEYS, LIVE_KEYS, Key
+from penstock.config.settings import variable_of
 from penstock.domain.lanes import SETTINGS, Setting
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.states import RULES, TERMINAL, VERBS, Answer, Effect, JobState, Rule
@@ -102,13 +103,15 @@ def cli_page() -> str:
 def configuration_page() -> str:
     """Return every key of the file and every setting of lanes and pools."""
     keys = [
-        (f"`{name}`", f"`{_variable(name)}`", _shown(key.default), _about(key)) for name, key in KEYS.items()
+        (f"`{name}`", f"`{variable_of(name)}`", _shown(key.default), _about(key))
+        for name, key in KEYS.items()
     ]
     lanes, pools = (
         [(f"`{name}`", _shown(s.default), _values(s), s.about) for name, s in settings.items()]
         for settings in (SETTINGS, POOL_SETTINGS)
     )
     live = ", ".join(f"`{name}`" for name in LIVE_KEYS)
+    held = " and ".join(f"`{name}`" for name in FILES.values())
     return "\n".join(
         [
             NOTE,
@@ -124,6 +127,11 @@ def configuration_page() -> str:
             "Lanes and pools never need one: nodes look at them every half second.",
             "",
             *_table(("key", "variable", "default", "for"), keys),
+            "",
+            f"What may hold a password, {held}, is also taken from a file",
+            "that holds it and nothing else, as orchestrators hand out secrets: the variable",
+            '`PENSTOCK_STORE_FILE`, or `store_FILE = "/run/secrets/store"`. To give both is an error. As',
+            "ever, a variable of either kind wins over the configuration file, and `--store` over all.",
             "",
             "`[sinks.NAME]` is a named connection: its `kind` and whatever that kind needs. Credentials are",
             "given by key, or by the name of a file that holds them, `password_FILE` for example.",
@@ -177,10 +185,6 @@ def _shown(default: object) -> str:
     return f"`{text.lower() if isinstance(default, bool) else text}`" if text else ""
 
 
-def _variable(name: str) -> str:
-    return f"PENSTOCK_{name.upper().replace('.', '__')}"
-
-
 EXIT_CODES = [
     ("0", "done"),
     ("1", "refused as things are now, or something of it was; `lanes diff`: something would change"),
@@ -192,6 +196,7 @@ EXIT_CODES = [
 ]
 VARIABLES = [
     ("PENSTOCK_STORE", "the database, where --store does not say"),
+    ("PENSTOCK_STORE_FILE", "a file that holds its URL, which may have a password in it, instead"),
     ("PENSTOCK_URL", "a node's API, where --url does not say"),
     ("PENSTOCK_API_KEY", "the key for that API"),
     ("PENSTOCK_CONFIG", "the configuration file, else ./penstock.toml; every key of it is a variable, too"),

@@ -218,3 +218,24 @@ def test_missing_keys_are_a_warning(ready: Run, tmp_path: Path) -> None:
     assert ("there is no key token" in doctor, "run penstock migrate" in doctor) == (True, True)
     ready("migrate")
     assert "keys:" not in ready("check").stdout
+
+
+def test_the_store_is_the_one_whose_url_a_file_holds(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "penstock.db").rename(tmp_path / "elsewhere.db")
+    (tmp_path / "secret").write_text("sqlite:///elsewhere.db\n")
+    monkeypatch.setenv("PENSTOCK_STORE_FILE", "secret")
+
+    assert "hello" in ready("lanes", "list").stdout
+    monkeypatch.setenv("PENSTOCK_URL", "http://127.0.0.1:9")
+    ready("users", "list")  # works on the database, which is named
+    monkeypatch.delenv("PENSTOCK_URL")
+    ready("lanes", "list", "--store", "sqlite:///gone.db", code=4)  # the command line wins
+    monkeypatch.setenv("PENSTOCK_STORE", "sqlite:///penstock.db")
+    both = "Error: PENSTOCK_STORE_FILE: stands beside PENSTOCK_STORE: set one of them\n"
+    assert ready("lanes", "list", code=2).stderr == both
+    monkeypatch.delenv("PENSTOCK_STORE")
+    (tmp_path / "secret").unlink()
+    gone = "PENSTOCK_STORE_FILE: secret cannot be read: No such file or directory"
+    assert gone in ready("lanes", "list", code=2).stderr

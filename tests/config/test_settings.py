@@ -208,6 +208,67 @@ def test_a_process_goes_by_the_name_of_its_endpoint(login: str, names: tuple[str
     assert settings.hosts() == names
 
 
+@pytest.mark.parametrize(
+    ("key", "variable", "toml", "url"),
+    [
+        ("store", "PENSTOCK_STORE_FILE", 'store_FILE = "{}"', "postgresql://me:hush@host/db"),
+        (
+            "standby.redis_url",
+            "PENSTOCK_STANDBY__REDIS_URL_FILE",
+            '[standby]\nredis_url_FILE = "{}"',
+            "redis://:hush@host/0",
+        ),
+    ],
+)
+def test_what_may_hold_a_password_is_read_from_a_file(
+    file: Path, key: str, variable: str, toml: str, url: str
+) -> None:
+    Path("secret").write_text(f"{url}\n")
+    Path("other").write_text(url.replace("host", "other"))
+    file.write_text(toml.format("other"))
+
+    by_file, by_variable = load(None, {}), load(None, {variable: "secret"})
+
+    assert by_file[key] == url.replace("host", "other")
+    assert by_file.values[key].source == f"penstock.toml:{toml.count(chr(10)) + 1}"
+    assert by_variable.values[key] == Value(url, variable)
+    assert by_file.changed(by_variable) == [key]
+    assert "hush" not in str(masked(key, by_variable[key]))
+
+
+def test_a_plain_variable_wins_over_a_file_that_the_configuration_names(file: Path) -> None:
+    Path("secret").write_text("sqlite:///secret.db")
+    file.write_text('store_FILE = "secret"')
+
+    assert load(None, {"PENSTOCK_STORE": "sqlite:///plain.db"})["store"] == "sqlite:///plain.db"
+
+
+def test_a_secret_that_cannot_be_had_or_is_given_twice_says_so_without_a_word_of_it(file: Path) -> None:
+    Path("empty").write_text("\n")
+    Path("bytes").write_bytes(b"hush\xff")
+    Path("redis").write_text("redis://:hu#sh@host")
+    told = "store = 'sqlite:///a.db'\nstore_FILE = 'gone'\n[standby]\nredis_url_FILE = "
+
+    gone, twice, wrong = problems(file, f"{told}'redis'\n")
+    assert gone == "penstock.toml:2: store_FILE: gone cannot be read: No such file or directory"
+    assert twice == "penstock.toml:2: store_FILE: stands beside store: write one of them"
+    assert wrong.startswith("penstock.toml:4: standby.redis_url_FILE: is no address of a Redis: write redis:")
+    assert "sh@" not in wrong
+    assert problems(file, "store_FILE = 'empty'") == [
+        "penstock.toml:1: store_FILE: empty is empty: write the store into it"
+    ]
+    assert problems(file, "store_FILE = 7\n[standby]\nredis_url_FILE = 'bytes'") == [
+        'penstock.toml:1: store_FILE: write the name of a file, like "/run/secrets/penstock"',
+        "penstock.toml:3: standby.redis_url_FILE: bytes cannot be read: it is no UTF-8 text",
+    ]
+    assert problems(file, "store_file = 'x'") == [
+        "penstock.toml:1: store_file: there is no such key; did you mean store_FILE or store?"
+    ]
+    file.write_text("")
+    both = {"PENSTOCK_STORE": "sqlite:///a.db", "PENSTOCK_STORE_FILE": "redis"}
+    assert look(None, both).problems == ["PENSTOCK_STORE_FILE: stands beside PENSTOCK_STORE: set one of them"]
+
+
 def test_a_wrong_variable_is_named(file: Path) -> None:
     settings = look(None, {"PENSTOCK_PORT": "eighty", "PENSTOCK_STANDBY__ENABLED": "yes"})
 

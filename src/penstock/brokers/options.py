@@ -4,9 +4,9 @@ import re
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
+from penstock.brokers.files import FILE, content_of
 from penstock.brokers.words import said
 from penstock.domain.durations import parse_duration, parse_size
 from penstock.domain.names import unknown
@@ -17,7 +17,6 @@ from penstock.ports.sink import Options
 RECEIVING: Final = ("visibility", "dead_queue")
 VISIBILITY: Final = timedelta(seconds=30)
 SHORTEST_VISIBILITY: Final = timedelta(seconds=1)
-_FILE: Final = "_FILE"
 _COUNTED: Final = re.compile("[0-9]{1,18}")
 
 
@@ -115,13 +114,6 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
 def with_files(options: Options) -> Options:
     """Return the options with `password_FILE = path` replaced by the `password` that the file holds."""
     found = dict(options)
-    for name in [name for name in options if name.endswith(_FILE)]:
-        path = Path(str(found.pop(name)))
-        try:
-            content = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name, f"{path} cannot be read: {said(error)}") from None
-        if not content:
-            raise InvalidSetting(name, f"{path} is empty: write the {name.removesuffix(_FILE)} into it")
-        found[name.removesuffix(_FILE)] = content
+    for name in [name for name in options if name.endswith(FILE)]:
+        found[name.removesuffix(FILE)] = content_of(name, found.pop(name))
     return found

@@ -1,6 +1,7 @@
 """What commands that talk to a store have in common: where it is, who is asking, how answers are printed.
 
-The store is the one of `--store`, of PENSTOCK_STORE, of the configuration file, else ./penstock.db.
+The store is the one of `--store`, of PENSTOCK_STORE or the file that PENSTOCK_STORE_FILE names, of the
+configuration file, else ./penstock.db.
 """
 
 import getpass
@@ -15,9 +16,10 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from penstock.brokers.files import FILE
 from penstock.cli.errors import Misconfigured, reported
 from penstock.client import Client
-from penstock.config.settings import load
+from penstock.config.settings import load, twice, variable_of
 from penstock.domain.arguments import check_reason
 from penstock.errors import InvalidConfig, InvalidJob, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
@@ -27,7 +29,10 @@ Command = TypeVar("Command", bound=Callable[..., object])
 Answer = TypeVar("Answer")
 
 
-def _store_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _store_url(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    said_by = context.get_parameter_source(str(option.name))
+    if said_by is ParameterSource.ENVIRONMENT and (problems := twice(os.environ)):
+        raise Misconfigured("\n".join(problems))
     try:
         if value is not None:
             package_of(value)
@@ -151,7 +156,8 @@ def with_client(command: Command) -> Command:
 def _here(context: click.Context, option: click.Parameter, value: str | None) -> None:
     """Refuse a node far away; one that the environment names does not count beside a store that is named."""
     said = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
-    if value is None or (not said and context.params.get("url") is not None):
+    named = context.params.get("url") is not None or os.environ.get(variable_of(f"store{FILE}"))
+    if value is None or (not said and named):
         return
     raise Misconfigured(
         f"{context.command_path} works on the database itself, not through {value}: run it where the database"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.config.keys import KEYS, NAMED, SECTIONS
+from penstock.config.keys import FILES, KEYS, NAMED, SECTIONS
 from penstock.config.lines import line_of
 from penstock.domain.names import near
 from penstock.errors import InvalidConfig
@@ -72,7 +72,7 @@ def read(path: Path) -> ConfigFile:
 
 
 def _check_top(file: ConfigFile, name: str, value: object) -> None:
-    known = {key for key in KEYS if "." not in key}
+    known = {key for key in (*KEYS, *FILES) if "." not in key}
     if name in known:
         return
     if name not in (*SECTIONS, *NAMED):
@@ -80,7 +80,7 @@ def _check_top(file: ConfigFile, name: str, value: object) -> None:
     elif not isinstance(value, Mapping):
         file.complain([name], f"is a section: write [{name}{'.NAME' if name in NAMED else ''}]")
     elif name in SECTIONS:
-        keys = [key.partition(".")[2] for key in KEYS if key.startswith(f"{name}.")]
+        keys = [key.partition(".")[2] for key in (*KEYS, *FILES) if key.startswith(f"{name}.")]
         for key in value:
             if key not in keys:
                 file.complain([name, key], hinted("there is no such key", key, keys))

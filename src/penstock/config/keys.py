@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
+from penstock.brokers.files import FILE, content_of
 from penstock.domain.durations import parse_duration
 from penstock.domain.masking import MASK, without_password
 from penstock.domain.names import check_name
@@ -43,11 +44,17 @@ class Key:
     default: Plain
     about: str
     words: tuple[str, ...] = ()
+    secret: bool = False  # it may hold a password, so it may be given as the name of a file that holds it
 
 
 KEYS: Final[Mapping[str, Key]] = MappingProxyType(
     {
-        "store": Key("text", "sqlite:///penstock.db", "The database; or postgresql://user@host/database."),
+        "store": Key(
+            "text",
+            "sqlite:///penstock.db",
+            "The database; or postgresql://user@host/database.",
+            secret=True,
+        ),
         "host": Key("text", "127.0.0.1", "The address the API and the UI listen on."),
         "port": Key("port", 7070, "The port the API and the UI listen on."),
         "login": Key("bool", default=False, about="Whoever asks must log in or show an API key."),
@@ -58,13 +65,19 @@ KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "lanes_served": Key("texts", ("*",), "The lanes this node dispatches; also `--lanes`."),
         "http.allow_networks": Key("networks", (), "Outbound targets that are otherwise refused."),
         "standby.enabled": Key("bool", default=False, about="Only the leader dispatches."),
-        "standby.redis_url": Key("redis", None, "A Redis that holds the lease instead of the database."),
+        "standby.redis_url": Key(
+            "redis", None, "A Redis that holds the lease instead of the database.", secret=True
+        ),
         "standby.lock_key": Key("text", "penstock:leader", "The name of the lease in Redis."),
         "standby.ttl": Key("duration", "30s", "How long the lease in Redis lasts unless it is renewed."),
         "standby.refresh": Key("duration", "10s", "How often it is renewed; less than `standby.ttl`."),
         "router.processing_endpoint": Key("endpoint", None, "Unset: this node's /api/dispatch/process."),
         "router.default_pool": Key("text", "DISPATCH-POOL", "The poolCode of jobs without a pool."),
     }
+)
+# `store_FILE` names the file that holds `store`.
+FILES: Final[Mapping[str, str]] = MappingProxyType(
+    {f"{name}{FILE}": name for name, key in KEYS.items() if key.secret}
 )
 SAME_PORT: Final = "is the port of the API, which has /metrics anyway: choose another, or leave it out"
 # What a process that is told to read its configuration again (SIGHUP) goes by at once.
@@ -80,6 +93,12 @@ def check_value(name: str, value: object) -> Plain:
         return _CHECKS[key.kind](key, value)
     except (ValueError, TypeError) as error:
         raise InvalidSetting(name, str(error)) from error
+
+
+def check_given(name: str, value: object) -> tuple[str, Plain]:
+    """Return a key and its value; the name may be one of FILES, and the value then that of a file."""
+    key = FILES.get(name, name)
+    return key, check_value(key, content_of(name.rpartition(".")[2], value) if name in FILES else value)
 
 
 def check_sink(name: str, value: object) -> Scalar | tuple[str, ...]:

@@ -8,7 +8,16 @@ from urllib.parse import urlsplit
 
 from penstock.config import file as files
 from penstock.config.file import ConfigFile
-from penstock.config.keys import KEYS, SECTIONS, Plain, check_named, check_sink, check_value, from_text
+from penstock.config.keys import (
+    FILES,
+    KEYS,
+    SECTIONS,
+    Plain,
+    check_given,
+    check_named,
+    check_sink,
+    from_text,
+)
 from penstock.domain.durations import parse_duration
 from penstock.domain.names import near
 from penstock.errors import InvalidConfig, InvalidSetting
@@ -98,27 +107,31 @@ def _check_lease(settings: Settings) -> None:
 
 
 def _take_file(settings: Settings, file: ConfigFile) -> None:
-    for path, value in _pairs(file):
-        name = ".".join(path)
+    pairs = dict(_pairs(file))
+    for path, value in pairs.items():
         try:
-            checked = check_value(name, value)
+            name, checked = check_given(".".join(path), value)
         except InvalidSetting as error:
             file.complain(path, error.problem)
         else:
             settings.values[name] = Value(checked, file.where(path))
+        beside = FILES.get(".".join(path))
+        if beside is not None and tuple(beside.split(".")) in pairs:
+            file.complain(path, f"stands beside {beside}: write one of them")
     sinks = file.tables.get("sinks", {})
     for sink, table in sinks.items() if isinstance(sinks, Mapping) else ():
         if isinstance(table, Mapping):
             _take_sink(settings, file, sink, table)
 
 
-def _pairs(file: ConfigFile) -> Iterator[tuple[list[str], object]]:
-    """Yield the keys of the file that are in KEYS; the others were complained about when it was read."""
+def _pairs(file: ConfigFile) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield the keys of the file that we know; the others were complained about when it was read."""
+    known = {*KEYS, *FILES}
     for name, value in file.tables.items():
         if name in SECTIONS and isinstance(value, Mapping):
-            yield from (([name, key], inner) for key, inner in value.items() if f"{name}.{key}" in KEYS)
-        elif name in KEYS:
-            yield [name], value
+            yield from (((name, key), inner) for key, inner in value.items() if f"{name}.{key}" in known)
+        elif name in known:
+            yield (name,), value
 
 
 def _take_sink(settings: Settings, file: ConfigFile, sink: str, table: Mapping[str, object]) -> None:
@@ -138,27 +151,39 @@ def _take_sink(settings: Settings, file: ConfigFile, sink: str, table: Mapping[s
 
 def _take_environment(settings: Settings, environ: Mapping[str, str]) -> None:
     """Read PENSTOCK_PORT, PENSTOCK_HTTP__ALLOW_NETWORKS; a variable nobody knows is worth a warning only."""
+    known = {name.lower(): name for name in (*KEYS, *FILES)}
     for variable, text in sorted(environ.items()):
         if not variable.startswith(PREFIX) or variable in _OTHERS or not text:
             continue
         name = variable.removeprefix(PREFIX).lower().replace("__", ".")
         if name.startswith("sinks."):
             _take_sink_variable(settings, variable, text)
-        elif name not in KEYS:
-            close = [_variable(key) for key in near(name, KEYS)]
+        elif name not in known:
+            close = [variable_of(key) for key in near(name, known)]
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             settings.warnings.append(f"{variable}: there is no such key{hint}")
         else:
-            _take_variable(settings, name, variable, text)
+            _take_variable(settings, known[name], variable, text)
+    settings.problems += twice(environ)
+
+
+def twice(environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each value that the environment gives both as it is and as a file's name."""
+    pairs = [(variable_of(name), variable_of(key)) for name, key in FILES.items()]
+    return [
+        f"{file}: stands beside {plain}: set one of them"
+        for file, plain in pairs
+        if environ.get(file) and environ.get(plain)
+    ]
 
 
 def _take_variable(settings: Settings, name: str, variable: str, text: str) -> None:
     try:
-        value = check_value(name, from_text(KEYS[name].kind, text))
+        key, value = check_given(name, text if name in FILES else from_text(KEYS[name].kind, text))
     except InvalidSetting as error:
         settings.problems.append(f"{variable}: {error.problem}")
     else:
-        settings.values[name] = Value(value, variable)
+        settings.values[key] = Value(value, variable)
 
 
 def _take_sink_variable(settings: Settings, variable: str, text: str) -> None:
@@ -176,5 +201,6 @@ def _spelled(name: str) -> str:
     return name.upper().replace("-", "_").replace(".", "_")
 
 
-def _variable(key: str) -> str:
+def variable_of(key: str) -> str:
+    """Return the variable that says the same as a key of the file."""
     return PREFIX + key.upper().replace(".", "__")
