@@ -11,6 +11,7 @@ from man_page import man_page
 
 from penstock.cli.main import main as main_command
 from penstock.config.keys import FILES, KEYS, LIVE_KEYS, Key
+from penstock.config.schema import schema_text
 from penstock.config.settings import variable_of
 from penstock.domain.lanes import SETTINGS, Setting
 from penstock.domain.pools import POOL_SETTINGS
@@ -122,6 +123,10 @@ def configuration_page() -> str:
             "the current folder. A variable wins over the file. Unknown keys are errors; `penstock check`",
             "names each mistake with its line and shows every value in force with where it comes from.",
             "",
+            "[penstock.schema.json](penstock.schema.json) is all of it as a JSON Schema, for editors that",
+            "complete and check TOML: `penstock init --schema` writes it, and the line",
+            "`#:schema ./penstock.schema.json` on top of `penstock.toml` names it (Taplo, Even Better TOML).",
+            "",
             "Keys are read when a process starts. `penstock serve` reads them again when it gets SIGHUP:",
             f"{live} count at once, another key that changed is named in the log and needs a restart.",
             "Lanes and pools never need one: nodes look at them every half second.",
@@ -229,6 +234,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/client.md": partial(client_page, NOTE),
     "reference/configuration.md": configuration_page,
+    "reference/penstock.schema.json": schema_text,
     "reference/states.md": states_page,
 }
 

@@ -69,3 +69,13 @@ def test_systemd_likes_the_unit(run: Run, tmp_path: Path) -> None:
     )
     mine = [line for line in done.stderr.splitlines() if "penstock.service" in line]
     assert [line for line in mine if "is not executable" not in line and "Unknown user" not in line] == []
+
+
+def test_init_writes_the_schema_that_editors_check_by(run: Run, tmp_path: Path) -> None:
+    said = run("init", "--schema")
+
+    assert said.stdout.split() == ["penstock.schema.json"]
+    assert "#:schema ./penstock.schema.json" in said.stderr
+    written = (tmp_path / "penstock.schema.json").read_text()
+    published = Path(__file__).parents[2] / "docs/reference/penstock.schema.json"
+    assert written == published.read_text(encoding="utf-8")

@@ -11,8 +11,10 @@ import re
 from datetime import timedelta
 from typing import Final
 
-_DURATION: Final = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
-_SIZE: Final = re.compile(r"([0-9]{1,15})(B|KiB|MiB|GiB)")
+DURATION_PATTERN: Final = r"([0-9]{1,15})(ms|s|m|h|d)"
+SIZE_PATTERN: Final = r"([0-9]{1,15})(B|KiB|MiB|GiB)"
+_DURATION: Final = re.compile(DURATION_PATTERN)
+_SIZE: Final = re.compile(SIZE_PATTERN)
 LONGEST: Final = timedelta(days=365_000)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _DURATIONS: Final = {

@@ -28,7 +28,8 @@ CLOCK_STEP: Final = timedelta(seconds=10)
 SHOWN: Final = 20
 
 _MICROSECOND: Final = timedelta(microseconds=1)
-_RATE: Final = re.compile(r"([0-9]{1,10})/([smh])")
+RATE_PATTERN: Final = r"([0-9]{1,10})/([smh])"
+_RATE: Final = re.compile(RATE_PATTERN)
 _TOO_MANY: Final = re.compile(r"[0-9]{11,}/[smh]")
 _PERIODS: Final = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 

@@ -23,7 +23,7 @@ JITTER: Final = 0.1
 
 _ZERO: Final = timedelta(0)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_CURVE_KEYS: Final = ("first", "factor", "max", "attempts")
+CURVE_KEYS: Final = ("first", "factor", "max", "attempts")
 
 
 class BadRetry(ValueError):
@@ -167,10 +167,10 @@ def backoff(every: timedelta, failures: int, *, longest: timedelta, random: floa
 
 
 def _parse_curve(value: Mapping[object, object]) -> Curve:
-    foreign = sorted(str(key) for key in value if key not in _CURVE_KEYS)
+    foreign = sorted(str(key) for key in value if key not in CURVE_KEYS)
     if foreign:
-        raise BadRetry(f"a curve has no {' and no '.join(foreign)}, only {', '.join(_CURVE_KEYS)}")
-    missing = [key for key in _CURVE_KEYS if key not in value]
+        raise BadRetry(f"a curve has no {' and no '.join(foreign)}, only {', '.join(CURVE_KEYS)}")
+    missing = [key for key in CURVE_KEYS if key not in value]
     if missing:
         raise BadRetry(f"the curve has no {' and no '.join(missing)}")
     factor, attempts = value["factor"], value["attempts"]
