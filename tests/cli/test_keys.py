@@ -75,3 +75,16 @@ def test_what_there_is_not_is_said_so(ready: Run) -> None:
     ready("keys", "show", "nothing", code=2)
     ready("keys", "rotate", "token", code=2)
     assert "--yes" in ready("keys", "rotate", "token", "--reason", "x", code=2).output
+
+
+def test_who_looks_for_api_keys_here_finds_them(ready: Run, read: RunJson) -> None:
+    assert ready("keys", "list").stderr == ""
+    made = ready("keys", "create", "ci", "--scope", "enqueue").stdout.strip()
+
+    assert made.startswith("pk_")
+    assert [key["name"] for key in read("access", "list")["keys"]] == ["ci"]
+    assert "API keys are in penstock access list" in ready("keys", "list").stderr
+    assert read("keys", "revoke", "ci", "--reason", "left", "--yes")["valid"] is False
+    assert read("access", "list")["keys"] == []
+    assert "penstock access" in ready("keys", "--help").stdout
+    assert "penstock keys" in ready("access", "--help").stdout

@@ -43,6 +43,8 @@ def test_version_is_the_installed_one() -> None:
     result = CliRunner().invoke(main, ["--version"])
 
     assert (0, f"penstock, version {version('penstock')}\n") == (result.exit_code, result.output)
+    assert CliRunner().invoke(main, ["version"]).output == result.output
+    assert f'"version":"{version("penstock")}"' in CliRunner().invoke(main, ["version", "--json"]).output
 
 
 def test_help_names_every_command_and_its_summary() -> None:

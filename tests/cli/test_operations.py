@@ -1,6 +1,7 @@
 """One verb on all jobs that a filter finds, carried out by a node that leads."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -57,6 +58,34 @@ def test_a_replay_is_watched_to_its_end(read: RunJson, dead: list[str], node: Pr
     with Client("sqlite:///penstock.db") as client:
         assert {client.wait(job_id).state.label for job_id in dead[:2]} == {"succeeded"}
         assert client.get(dead[2]).state.label == "dead"
+
+
+def test_dead_letters_alone_are_replayed(ready: Run, read: RunJson, dead: list[str]) -> None:
+    with Client("sqlite:///penstock.db") as client:
+        client.cancel(dead[2], reason="not wanted")  # a replay that names it would send it again
+
+    both = "state:dead,cancelled"
+    assert read("replay", both, *WHY, "--dry-run")["matched"] == 3
+    found = read("dead", "replay", both, *WHY, "--dry-run")
+    assert (found["verb"], found["states"], found["ids"]) == ("retry", {"dead": 2}, [dead[1], dead[0]])
+    assert "no state is left" in ready("dead", "replay", "state:cancelled", *WHY, "--yes", code=2).stderr
+    assert "say --yes" in ready("dead", "replay", "error:timeout", *WHY, code=2).stderr
+    begun = read(
+        "dead", "replay", "error:timeout", *WHY, "--yes", "--no-wait", "--rate", "5", "--out-of-order"
+    )
+    assert (begun["verb"], begun["rate"], begun["force"]) == ("retry", 5, True)
+
+
+def test_dead_letters_are_discarded_and_nothing_else(read: RunJson, dead: list[str], node: Process) -> None:
+    with Client("sqlite:///penstock.db") as client:
+        later = client.enqueue("hello", {}, run_at=client.store.now() + timedelta(days=1)).id
+
+        assert read("dead", "discard", "lane:hello", *WHY, "--dry-run")["states"] == {"dead": 3}
+        ended = read("dead", "discard", "error:timeout", *WHY, "--yes")
+
+        assert (ended["verb"], ended["state"], ended["done"]) == ("skip", "done", 2)
+        states = [client.get(one).state.label for one in (*dead, later)]
+        assert states == ["skipped", "skipped", "dead", "pending"]
 
 
 def test_operations_are_listed_shown_and_stopped(ready: Run, read: RunJson, dead: list[str]) -> None:

@@ -34,7 +34,8 @@ def access() -> None:
     """Let programs in: make, list and revoke API keys.
 
     A node with `login = true` answers those only who show a key (`Authorization: Bearer pk_…`, or
-    PENSTOCK_API_KEY for this command) or log in (penstock users). Of a key only a hash is kept.
+    PENSTOCK_API_KEY for this command) or log in (penstock users). Of a key only a hash is kept. The keys that
+    nodes sign with are in penstock keys.
     """
 
 

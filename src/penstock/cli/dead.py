@@ -1,12 +1,13 @@
 """`penstock dead`: dead letters by cause, and sending them again once that is fixed."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from penstock.cli.errors import Missing
 from penstock.cli.job_verbs import each
+from penstock.cli.operations import begin, dry_option, force_option, rate_option, wait_option
 from penstock.cli.options import confirmed, json_option, note, reason_option, with_client, yes_option
 from penstock.cli.pages import Pages
 from penstock.cli.render import ago, counted, on_terminal, print_json, print_table
@@ -14,17 +15,23 @@ from penstock.client import Client
 from penstock.domain.causes import causes
 
 MOST: Final = 10_000
+ONLY: Final = "state:dead"
 HEAD: Final = ("cause", "lane", "jobs", "reason", "last", "error", "one of them")
 
 
 @click.group()
 def dead() -> None:
-    """Look at dead letters by their cause, and send them again.
+    """Look at dead letters by their cause, send them again, or give them up.
+
+    `retry` takes causes and goes through their jobs from here; `replay` and `discard` take a filter, and the
+    node that leads goes through what it finds, however much that is.
 
     \b
     penstock dead list
     penstock dead show 5f0c1d2e3a4b
     penstock dead retry 5f0c1d2e3a4b --reason "the address is fixed"
+    penstock dead replay "lane:orders error:timeout" --rate 50 --reason "the shop is back"
+    penstock dead discard "lane:sms finished>1d" --reason "too late to matter"
     """  # noqa: D301 - \b keeps click from filling the lines
 
 
@@ -116,7 +123,7 @@ def retry(
 ) -> None:
     """Send the dead letters of a cause again, the first one first. CAUSE is what `dead list` shows.
 
-    Of a cause at most 10,000. For many of them `penstock replay` goes slowly, and can be stopped.
+    Of a cause at most 10,000. For many of them `penstock dead replay` goes slowly, and can be stopped.
     """
     jobs = list(_dead(client, f"fingerprint:{','.join(cause)}"))
     if not jobs:
@@ -133,3 +140,46 @@ def retry(
     confirmed(f"Send {counted(len(jobs), 'dead letter')} again?", yes=yes)
     ids = [job.id for job in reversed(jobs)]
     each(ids, lambda id_: client.retry(id_, reason=reason, out_of_order=out_of_order), as_json=as_json)
+
+
+@dead.command()
+@click.argument("line", metavar="FILTER")
+@reason_option
+@rate_option
+@force_option
+@dry_option
+@wait_option
+@yes_option
+@json_option
+@with_client
+def replay(client: Client, line: str, *, out_of_order: bool, **how: Any) -> None:  # noqa: ANN401 - click's
+    """Send the dead letters that FILTER finds again, in the order of their groups.
+
+    What it is about is counted first. The node that leads carries it out, no faster than --rate, across
+    restarts; Ctrl-C stops watching, not the replay: see penstock operations.
+
+    \b
+    penstock dead replay "fingerprint:5f0c1d2e3a4b" --reason "fixed" --dry-run
+    """  # noqa: D301 - \b keeps click from filling the lines
+    begin(client, "retry", f"{line} {ONLY}", force=out_of_order, **how)
+
+
+@dead.command()
+@click.argument("line", metavar="FILTER")
+@reason_option
+@rate_option
+@dry_option
+@wait_option
+@yes_option
+@json_option
+@with_client
+def discard(client: Client, line: str, **how: Any) -> None:  # noqa: ANN401 - click's
+    """Give up the dead letters that FILTER finds: they are skipped, and what waits behind them goes on.
+
+    What it is about is counted first; begun, watched and stopped it is as penstock dead replay. A job that is
+    skipped stays in the history and cannot be sent again.
+
+    \b
+    penstock dead discard "lane:sms finished>1d" --reason "too late to matter" --dry-run
+    """  # noqa: D301 - \b keeps click from filling the lines
+    begin(client, "skip", f"{line} {ONLY}", **how)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from penstock.cli.access import create, revoke
 from penstock.cli.options import (
     actor,
     confirmed,
@@ -41,14 +42,24 @@ def keys() -> None:
 
     `webhook` signs what is delivered over HTTP, `token` the pointers in queued messages. They are in the
     store, where the first `penstock migrate` made them; every node learns of a new one within ten seconds.
+
+    API keys, with which programs come in, are another thing: penstock access lists, makes and revokes them.
+    `create` and `revoke` here are the same as there.
     """
+
+
+keys.add_command(create)
+keys.add_command(revoke)
 
 
 @keys.command("list")
 @json_option
 @with_database
 def list_(client: Client, *, as_json: bool) -> None:
-    """List keys, their age and what they still do; never the keys themselves."""
+    """List keys that sign, their age and what they still do; never the keys themselves.
+
+    API keys are in penstock access list.
+    """
     now = client.store.now()
     found = [_facts(secret, now) for name in NAMES for secret in client.store.secrets(name)]
     if as_json:
@@ -57,6 +68,8 @@ def list_(client: Client, *, as_json: bool) -> None:
     rows = [tuple(one[column] for column in ("name", "kid", "is", "age", "created_at")) for one in found]
     head = ["name", "kid", "is", "age", "created"]
     print_table(head, rows, empty="no keys yet\nTry: penstock migrate")
+    if client.store.api_keys():
+        note("these sign; API keys are in penstock access list")
 
 
 @keys.command()

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Entry] = {
     "completion": Entry(
         "penstock.cli.completion:completion", "Print what a shell needs to complete commands."
     ),
-    "dead": Entry("penstock.cli.dead:dead", "Look at dead letters by their cause, and send them again."),
+    "dead": Entry("penstock.cli.dead:dead", "Look at dead letters by cause, replay or discard them."),
     "dev": Entry("penstock.cli.dev:dev", "Run everything in one process on a local SQLite file."),
     "doctor": Entry("penstock.cli.doctor:doctor", "Look for what is wrong right now, and say what to do."),
     "enqueue": Entry("penstock.cli.enqueue:enqueue", "Put a job into a lane, or a stream of them."),
@@ -61,6 +61,7 @@ COMMANDS: Mapping[str, Entry] = {
     "users": Entry("penstock.cli.users:users", "Let people in: add, change and remove users."),
     "targets": Entry("penstock.cli.targets:targets", "Look at targets that are left alone, and pause one."),
     "top": Entry("penstock.cli.top:top", "Watch lanes, rates, lag and trouble in the terminal."),
+    "version": Entry("penstock.cli.version:version", "Print the version."),
 }
 
 

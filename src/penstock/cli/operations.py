@@ -20,6 +20,9 @@ from penstock.wire import encode
 
 VERBS: Final = [str(verb) for verb in STATES if str(verb) != "edit"]
 LOOK_S: Final = 0.25
+force_option: Final = click.option(
+    "--out-of-order", is_flag=True, help="Even where jobs behind them in a group went already."
+)
 rate_option: Final = click.option(
     "--rate", metavar="N", type=click.IntRange(1, MOST_RATE), help="At most so many jobs a second."
 )
@@ -31,7 +34,7 @@ wait_option: Final = click.option("--no-wait", is_flag=True, help="Begin it and 
 @click.argument("line", metavar="FILTER")
 @reason_option
 @rate_option
-@click.option("--out-of-order", is_flag=True, help="Even where jobs behind them in a group went already.")
+@force_option
 @dry_option
 @wait_option
 @yes_option
@@ -41,14 +44,15 @@ def replay(client: Client, line: str, *, out_of_order: bool, **how: Any) -> None
     """Send dead letters again: all that FILTER finds, in the order of their groups.
 
     What it is about is counted first. The node that leads carries it out, no faster than --rate, across
-    restarts; Ctrl-C stops watching, not the replay. Expired and cancelled jobs go again if FILTER names them.
+    restarts; Ctrl-C stops watching, not the replay. Expired and cancelled jobs go again if FILTER names them;
+    penstock dead replay is the same for dead letters alone.
 
     \b
     penstock replay "lane:orders error:timeout" --rate 50 --reason "the shop is back" --dry-run
     penstock replay "lane:orders error:timeout" --rate 50 --reason "the shop is back"
     penstock replay "fingerprint:5f0c1d2e3a4b finished<1d" --reason "fixed"
     """  # noqa: D301 - \b keeps click from filling the lines
-    _begin(client, "retry", line, force=out_of_order, **how)
+    begin(client, "retry", line, force=out_of_order, **how)
 
 
 @click.command()
@@ -69,7 +73,7 @@ def bulk(client: Client, verb: str, line: str, *, force: bool, **how: Any) -> No
     penstock bulk cancel "lane:sms created>1d" --reason "too late to matter" --dry-run
     penstock bulk hold "lane:pay tenant:acme" --reason "the customer asked"
     """  # noqa: D301 - \b keeps click from filling the lines
-    _begin(client, verb, line, force=force, **how)
+    begin(client, verb, line, force=force, **how)
 
 
 @click.group()
@@ -135,19 +139,20 @@ def stop(client: Client, id_: str, *, reason: str, as_json: bool) -> None:
         click.echo(f"{stopped.id}\t{stopped.state}, {_progress(stopped)}")
 
 
-def _begin(
+def begin(
     client: Client,
     verb: str,
     line: str,
     *,
     reason: str,
     rate: int | None,
-    force: bool,
+    force: bool = False,
     dry_run: bool,
     no_wait: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
+    """Count what is meant, ask, begin the operation and watch it."""
     preview = client.preview(verb, line)
     if dry_run:
         if as_json:
