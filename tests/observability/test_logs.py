@@ -22,6 +22,7 @@ from penstock.ports.events import (
     LaneFailed,
     LeaderChanged,
     LeaseLost,
+    Move,
     NodeStarted,
     NodeStopped,
     Recovered,
@@ -65,6 +66,51 @@ def test_a_batch_is_one_line(story: Story, caplog: pytest.LogCaptureFixture) -> 
     assert caplog.messages == ["orders: 12 sent, 1 to retry, 3 ms after due"]
     fields = caplog.records[0].fields  # type: ignore[attr-defined]
     assert (fields["lane"], fields["sent"], fields["to_retry"], fields["lag_ms"]) == ("orders", 12, 1, 3.0)
+
+
+def test_at_debug_every_move_of_a_job_is_a_line(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    moves = [
+        Move(job="01K", group="g", node=7, epoch=9, attempt=1, to="succeeded", traceparent="00-a-b-01"),
+        Move(job="01L", group=None, node=7, epoch=9, attempt=2, to="failed", why="HTTP 500", refused=True),
+    ]
+    story(Recovered(lane="orders", fates={"running": 2}, each=lambda: moves))
+
+    assert caplog.messages == [
+        "orders: job 01K of group g succeeded; attempt 1, epoch 9, node 7",
+        "orders: job 01L failed (HTTP 500), not written: no longer ours; attempt 2, epoch 9, node 7",
+        "orders: 2 running, its time begins anew",
+    ]
+    fields = caplog.records[0].fields  # type: ignore[attr-defined]
+    assert fields == {
+        "event": "JobMoved",
+        "lane": "orders",
+        "job": "01K",
+        "group": "g",
+        "node": 7,
+        "epoch": 9,
+        "attempt": 1,
+        "to": "succeeded",
+        "why": None,
+        "refused": False,
+        "traceparent": "00-a-b-01",
+    }
+
+
+def test_at_info_nobody_asks_for_the_moves_of_a_batch(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    asked = list[str]()
+
+    def each() -> list[Move]:
+        asked.append("asked")
+        return []
+
+    caplog.set_level(logging.INFO, logger="penstock.node")
+    story(Claimed(lane="orders", epoch=9, jobs=3, groups=True, took=0.002, each=each))
+    assert asked == []
+
+    caplog.set_level(logging.DEBUG, logger="penstock.node")
+    story(Claimed(lane="orders", epoch=9, jobs=3, groups=True, took=0.002, each=each))
+    assert asked == ["asked"]
+    assert "each" not in caplog.records[-1].fields  # type: ignore[attr-defined]
 
 
 def test_everything_a_lane_can_meet_is_in_its_line(story: Story, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from random import Random
 
 from penstock.domain.lanes import lane
 from penstock.ports.clock import SystemClock
-from penstock.ports.events import Event, LaneChanged
+from penstock.ports.events import Claimed, Event, LaneChanged, Recovered, SettledBatch
 from penstock.ports.executor import ThreadExecutor
 from penstock.ports.store import Ask
 from penstock.scheduler.board import Board
@@ -41,6 +41,8 @@ async def test_a_lapse_is_on_record_as_that_of_the_node_that_had_the_job(engine:
     async with engine.node(**EAGER):
         await engine.ended(id_)
 
+    [told] = [move for event in engine.events if isinstance(event, Recovered) for move in event.each()]
+    assert (told.job, told.to) == (id_, "lapsed")
     [lapsed] = engine.client.timeline(id_).attempts
     assert (lapsed.outcome, lapsed.node) == ("lapsed", gone)
     job = engine.client.get(id_)
@@ -60,3 +62,19 @@ async def test_whoever_sends_nothing_does_not_say_that_settings_are_in_force() -
             await board.refresh()
 
     assert told == [LaneChanged(lane="orders", version=store.lanes()["orders"].version, stopped=False)]
+
+
+async def test_every_move_of_a_job_is_told_to_who_asks(engine: Engine) -> None:
+    [id_] = engine.enqueue({"group": "g", "mode": "block_on_error"})
+    async with engine.node() as node:
+        await engine.ended(id_)
+        this = node.deck.node
+
+    told = [
+        move for event in engine.events if isinstance(event, Claimed | SettledBatch) for move in event.each()
+    ]
+    assert [(move.job, move.group, move.node, move.attempt, move.to) for move in told] == [
+        (id_, "g", this, 1, "claimed"),
+        (id_, "g", this, 1, "succeeded"),
+    ]
+    assert told[0].epoch == told[1].epoch is not None

@@ -1,7 +1,8 @@
 """What a node's log tells: a line per batch, fewer when there is much to tell, every dead job by name.
 
 Calls of a lane are summed until their batch is settled, and told once a second at most; `tell_waiting` tells
-what no later batch did. Everything that needs a person is a warning and says what to do.
+what no later batch did. At `debug` every move of a job is a line of its own. Everything that needs a person
+is a warning and says what to do.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from penstock.ports.events import (
     LaneFailed,
     LeaderChanged,
     LeaseLost,
+    Move,
     NodeStarted,
     NodeStopped,
     Processed,
@@ -80,6 +82,10 @@ class Story:
 
     def __call__(self, event: Event) -> None:
         """Tell an event, or keep it for the lane's next line."""
+        if isinstance(event, Claimed | SettledBatch | Recovered) and self._log.isEnabledFor(logging.DEBUG):
+            for move in event.each():
+                facts = {"event": "JobMoved", "lane": event.lane, **move._asdict()}
+                self._log.debug("%s", _step(event.lane, move), extra={FIELDS: facts})
         match event:
             case Called() | SettledBatch() | ReturnedJobs():
                 self._sum_up(event)
@@ -208,6 +214,14 @@ def _add(lane: _Lane, call: Called) -> None:
             lane.others[spelled(word)] += number
 
 
+def _step(lane: str, move: Move) -> str:
+    group = f" of group {move.group}" if move.group is not None else ""
+    why = f" ({move.why[:MOST_OF_AN_ERROR]})" if move.why else ""
+    lost = ", not written: no longer ours" if move.refused else ""
+    under = f"attempt {move.attempt}, epoch {move.epoch}, node {move.node}"
+    return f"{lane}: job {move.job}{group} {spelled(move.to)}{why}{lost}; {under}"
+
+
 def _obituary(event: JobDied) -> str:
     error = f" ({event.error})" if event.error else ""
     return (
@@ -295,7 +309,7 @@ def _more_news(event: Event) -> str:
 
 def _facts(event: Event) -> dict[str, Any]:
     names = [name for kind in type(event).__mro__ for name in getattr(kind, "__slots__", ())]
-    facts = {name: getattr(event, name) for name in names}
+    facts = {name: getattr(event, name) for name in names if name != "each"}
     return {
         "event": type(event).__name__,
         **{

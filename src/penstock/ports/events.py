@@ -3,14 +3,32 @@
 An event is cheap and carries facts, never payloads. Emitting must not fail and must not block.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that happened."""
+
+
+class Move(NamedTuple):
+    """What became of one job of a batch: `to` is "claimed" or its outcome, `refused` that it was not ours."""
+
+    job: str
+    group: str | None
+    node: int | None
+    epoch: int | None
+    attempt: int
+    to: str
+    why: str | None = None
+    refused: bool = False
+    traceparent: str | None = None
+
+
+Moves = Callable[[], Iterable[Move]]  # asked by who tells of every job: a batch is told without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +57,7 @@ class Claimed(Event):
     jobs: int
     groups: bool
     took: float
+    each: Moves = field(default=tuple, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +83,7 @@ class SettledBatch(Event):
     refused: int
     outcomes: Mapping[str, int]
     took: float
+    each: Moves = field(default=tuple, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +112,7 @@ class Recovered(Event):
 
     lane: str
     fates: Mapping[str, int]
+    each: Moves = field(default=tuple, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

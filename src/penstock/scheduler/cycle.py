@@ -20,6 +20,7 @@ from penstock.ports.store import Ask
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.flight import Flight
 from penstock.scheduler.ground import wait_for
+from penstock.scheduler.moves import moves
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.share import NOBODY
 
@@ -216,7 +217,14 @@ class LaneCycle:
         deck.time.learn(claim.claimed_at, asked=started, at=ground.monotonic())
         took = ground.monotonic() - started
         ground.emit(
-            Claimed(lane=plan.name, epoch=claim.epoch, jobs=len(claim.jobs), groups=claim.groups, took=took)
+            Claimed(
+                lane=plan.name,
+                epoch=claim.epoch,
+                jobs=len(claim.jobs),
+                groups=claim.groups,
+                took=took,
+                each=moves(claim.jobs),
+            )
         )
         self._had_groups, self._had_jobs = (
             self._had_groups or claim.groups,

@@ -36,10 +36,11 @@ from penstock.domain.outcomes import (
 )
 from penstock.domain.states import Reason
 from penstock.errors import StoreUnavailable
-from penstock.ports.events import Recovered
+from penstock.ports.events import Moves, Recovered
 from penstock.ports.sink import FAILED, NOT_STARTED, RUNNING, SUCCEEDED, UNKNOWN, Probed
 from penstock.scheduler.deck import Deck
 from penstock.scheduler.ground import cancelled
+from penstock.scheduler.moves import moves
 from penstock.scheduler.plans import Plan, plan_of
 
 CLAIMS: Final = 20
@@ -100,7 +101,7 @@ class Recovery:
             except StoreUnavailable:
                 await asyncio.sleep(0.2)
             else:
-                self._tell(claim.lane, found)
+                self._tell(claim.lane, found, moves(jobs, outcomes))
                 self.deck.poke(claim.lane)
                 self.deck.look_soon()
                 return True
@@ -133,7 +134,7 @@ class Recovery:
             found = await self._probe(plan, jobs)
             for claimed, probed in zip(jobs, found, strict=True):
                 outcomes[claimed.job.arrival] = self._silent(plan, claimed, probed)
-            self._tell(lane, found)
+            self._tell(lane, found, moves(jobs, outcomes))
         for _ in range(TRIES):
             try:
                 await ground.call(ground.store.resolve, lapse, outcomes)
@@ -228,9 +229,9 @@ class Recovery:
         board = self.deck.board
         return plan_of(known, board.pools, None) if sink is None else board.plan(known, sink)
 
-    def _tell(self, lane: str, found: Sequence[Probed]) -> None:
+    def _tell(self, lane: str, found: Sequence[Probed], each: Moves) -> None:
         fates: Mapping[str, int] = Counter(probed.fate for probed in found)
-        self.deck.ground.emit(Recovered(lane=lane, fates=fates))
+        self.deck.ground.emit(Recovered(lane=lane, fates=fates, each=each))
 
 
 def _of(claim: Claim, outcome: Outcome) -> Outcome:

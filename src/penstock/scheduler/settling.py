@@ -17,6 +17,7 @@ from penstock.errors import StoreUnavailable
 from penstock.ports.events import JobDied, LeaseLost, ReturnedJobs, SettledBatch
 from penstock.ports.store import Settled
 from penstock.scheduler.deck import Deck
+from penstock.scheduler.moves import moves
 from penstock.scheduler.plans import Plan
 
 AGAIN: Final = (Failed, Deferred, Returned, Lapsed)
@@ -105,6 +106,7 @@ class Settling:
                 refused=len(settled.refused),
                 outcomes=kinds,
                 took=took,
+                each=moves(self._claim.jobs, outcomes, refused=settled.refused),
             )
         )
         back = Counter(outcome.why for outcome in outcomes.values() if isinstance(outcome, Returned))
