@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.domain.access import ROLES, Scope
+from penstock.domain.access import ROLES, Scope, hashed
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead, Dispatched, Failed, Outcome, Returned
 from penstock.domain.states import Reason
+from penstock.ports.access import NewKey
 from penstock.ports.store import Ask
 from tests.api.node import Http
-from tests.security.conftest import Bearer
+from tests.security.conftest import Bearer, make_key
 from tests.security.routes import Route, routes_of
 
 Keys = Callable[..., Bearer]
@@ -78,6 +79,36 @@ def test_nobody_is_let_through_unasked(locked: Http, routes: list[Route]) -> Non
         status, kind, _ = ask(locked, route, {})
         if (status == 401 and kind == "unknown-caller") == (route.needs.scope is None):
             wrong[route] = (status, kind)
+    assert wrong == {}
+
+
+@pytest.fixture(scope="module")
+def spent(locked: Http) -> dict[str, Bearer]:
+    """Return keys that open nothing (any more), by what the answer says of them; each could do everything."""
+    store = locked.node.client.store
+    revoked = make_key(store, "spent-revoked", "admin")
+    store.revoke_key("spent-revoked", actor="test", reason="left")
+    over = NewKey("spent-old", "spent-old", hashed("pk_spent"), ROLES["admin"], None, timedelta(0))
+    store.add_key(over, actor="test")
+    return {
+        "was revoked": revoked,
+        "has expired": {"Authorization": "Bearer pk_spent"},
+        "": {"Authorization": "Bearer pk_nobody-was-given-this-one"},
+    }
+
+
+@pytest.mark.parametrize("why", ["was revoked", "has expired", ""])
+def test_a_key_that_is_no_longer_good_opens_no_route(
+    locked: Http, routes: list[Route], spent: dict[str, Bearer], why: str
+) -> None:
+    """Routes that are open to all may let anybody through; none of the others does, and each says why."""
+    closed = [route for route in routes if route.needs.scope is not None]
+    assert len(closed) > 30
+    wrong = {}
+    for route in closed:
+        status, kind, text = ask(locked, route, spent[why])
+        if (status, kind) != (401, "unknown-caller") or why not in text:
+            wrong[f"{route.method} {route.path}"] = (status, kind, text[:200])
     assert wrong == {}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from shutil import copyfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,13 +38,21 @@ FIELDS = st.sampled_from(
 OPERATORS = st.sampled_from([":", "!=", "~", "<", ">=", ""])
 
 
+@pytest.fixture(scope="module", params=["sqlite", "pg18"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "pg18":
+        with request.getfixturevalue("migrated_postgres")(18) as url:
+            yield url
+    else:
+        file = request.getfixturevalue("migrated_file")
+        yield f"sqlite:///{copyfile(file, tmp_path_factory.mktemp('sql') / 'penstock.db')}"
+
+
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, list[str]]]:
+def watched(url: str) -> Iterator[tuple[Client, list[str]]]:
     """Return a client, and every statement that its database ran since it was last emptied."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('sql')}/penstock.db"
     statements: list[str] = []
     with closing(connect(url)) as store:
-        store.migrate()
         store.put_lane(lane("orders"), actor="test")
         database = store.db  # type: ignore[attr-defined]
         read = database.snapshot
