@@ -10,6 +10,7 @@ import pytest
 
 from penstock import Client
 from penstock.domain.outcomes import Dead
+from penstock.domain.pools import pool
 from penstock.domain.states import Reason, Verb
 from penstock.domain.ulid import Ulids
 from penstock.stores.memory import MemoryStore
@@ -150,6 +151,24 @@ def test_who_has_it_already_is_told_so(http: Http) -> None:
     tag = http.get(path).headers["etag"]
     again = http.get(path, headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("path", ["lanes", "pools", "groups", "targets", "jobs/counts"])
+def test_who_has_a_list_already_is_told_so_until_it_changes(http: Http, path: str) -> None:
+    client = http.node.client
+    client.enqueue("orders", {}, group="first", mode="block_on_error")
+    tag = http.get(f"/api/{path}").headers["etag"]
+    again = http.get(f"/api/{path}", headers={"If-None-Match": f'"another", {tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+
+    put_lane(client.store, "later")
+    client.store.put_pool(pool("later"), actor="test")
+    client.store.pause_target("http://later:1", paused=True, actor="test", reason="x")
+    client.enqueue("later", {}, group="later", mode="block_on_error")
+    changed = http.get(f"/api/{path}", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != tag
+    assert "later" in changed.text
 
 
 def test_who_repeats_a_request_with_an_id_is_led_to_its_job(http: Http) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from penstock.api.desk import Desk, json_answer
+from penstock.api.desk import Desk, json_answer, tagged
 from penstock.api.lane_stats import lane_stats
 from penstock.api.params import PAGED, Items, flag, items_of, line, read_params, text
 from penstock.api.scopes import needs
@@ -50,12 +50,12 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
 
     @get("/api/groups", opt=READ)
     async def list_groups(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return json_answer(await desk.ask(_groups, desk.acting(request), items_of(request)))
+        return tagged(request, await desk.ask(_groups, desk.acting(request), items_of(request)))
 
     @get("/api/targets", opt=READ)
     async def targets(request: Request[Any, Any, Any]) -> Response[bytes]:
         found = await desk.ask(desk.acting(request).store.targets)
-        return json_answer(encode({"targets": [target_object(found[name]) for name in sorted(found)]}))
+        return tagged(request, encode({"targets": [target_object(found[name]) for name in sorted(found)]}))
 
     @get("/api/nodes", opt=READ)
     async def nodes(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -71,7 +71,7 @@ def lookout_routes(desk: Desk) -> list[HTTPRouteHandler]:
 
     @get("/api/jobs/counts", opt=READ)
     async def counts(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return json_answer(await desk.ask(_counts, desk.acting(request)))
+        return tagged(request, await desk.ask(_counts, desk.acting(request)))
 
     @get("/api/jobs/stats", opt=READ)
     async def stats(request: Request[Any, Any, Any]) -> Response[bytes]:

@@ -12,7 +12,7 @@ from litestar import Request, Response, delete, get, post, put
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.commands import Pause, Reason, checked_reason, command
-from penstock.api.desk import Desk, json_answer
+from penstock.api.desk import Desk, json_answer, tagged
 from penstock.api.params import items_of, read_params, text, time
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs
@@ -73,7 +73,7 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     @get(base, name=f"list_{word}s", opt=READ)
     async def list_all(request: Request[Any, Any, Any]) -> Response[bytes]:
         found = await desk.ask(_all, kind, desk.acting(request).store)
-        return json_answer(encode({f"{word}s": sorted(found, key=lambda one: str(one["name"]))}))
+        return tagged(request, encode({f"{word}s": sorted(found, key=lambda one: str(one["name"]))}))
 
     @get(f"{base}/{{name:str}}", name=f"get_{word}", opt=READ)
     async def get_one(request: Request[Any, Any, Any]) -> Response[bytes]:
