@@ -122,6 +122,14 @@ def test_a_variable_nobody_knows_is_a_warning_with_a_hint(file: Path) -> None:
     ]
 
 
+def test_what_only_commands_are_told_is_no_key_that_is_missing(file: Path) -> None:
+    settings = look(
+        None, {"PENSTOCK_URL": "http://node", "PENSTOCK_API_KEY": "pk_x", "PENSTOCK_CONFIG": str(file)}
+    )
+
+    assert (settings.problems, settings.warnings) == ([], [])
+
+
 def test_every_mistake_is_named_at_once_with_its_line_and_a_hint(file: Path) -> None:
     found = problems(
         file,

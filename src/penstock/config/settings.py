@@ -24,7 +24,8 @@ from penstock.errors import InvalidConfig, InvalidSetting
 
 PREFIX: Final = "PENSTOCK_"
 API_KEY: Final = "PENSTOCK_API_KEY"  # what commands show a node that wants to know who is asking
-_OTHERS: Final = frozenset({files.VARIABLE, API_KEY})
+URL: Final = "PENSTOCK_URL"  # where that node is
+_OTHERS: Final = frozenset({files.VARIABLE, API_KEY, URL})
 DEFAULT: Final = "default"
 
 
