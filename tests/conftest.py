@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from penstock.stores.connect import connect
 from tests.brokers import ActiveMq, Broker, Kafka, RabbitMq, Redis, Sqs
 from tests.servers import Server, ServerUnavailableError, missing, running_server
+from tests.sim.seeds import header
 
 PgServer = Callable[[int], Server]
 Migrated = Callable[[int], AbstractContextManager[str]]
@@ -20,6 +21,11 @@ AnyBroker = TypeVar("AnyBroker", bound=Broker)
 # How long an example takes says how busy the machine is, nothing of what is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_report_header() -> str:
+    """Say which seeds the simulation runs; whoever starts the workers says it once, for all of them."""
+    return header()
 
 
 @pytest.fixture(scope="session")

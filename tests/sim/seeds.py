@@ -7,12 +7,16 @@ from typing import Final
 import pytest
 from _pytest.mark import ParameterSet
 
+from penstock.testing.sim.families import FAMILIES, STORE_FAMILIES
 from penstock.testing.sim.faults import CallFault, Port
 from penstock.testing.sim.run import Result, command, run_seed
 from penstock.testing.sim.sweep import plans, run_small
 
-FIRST: Final = int(os.environ.get("PENSTOCK_SEED", "0"))
+# The same seeds every time: what turns a run red is then the change it tests. Other ones are the soak's.
+START_SEED: Final = 0
+FIRST: Final = int(os.environ.get("PENSTOCK_SEED", START_SEED))
 PER_FAMILY: Final = int(os.environ.get("PENSTOCK_SEEDS", "50"))
+REFERENCE: Final = 20
 CHUNK: Final = 20
 TWICE: Final = 50
 
@@ -23,6 +27,13 @@ def chunks(families: Sequence[str], *, per_family: int = PER_FAMILY) -> Iterator
         for start in range(FIRST, FIRST + per_family, CHUNK):
             seeds = range(start, min(start + CHUNK, FIRST + per_family))
             yield pytest.param(family, seeds, id=f"{family}-{seeds.start}-{seeds.stop - 1}")
+
+
+def header() -> str:
+    """Return what a run of the tests begins with: which seeds, and where they begin."""
+    engine, reference = PER_FAMILY * len(FAMILIES), REFERENCE * len(STORE_FAMILIES)
+    how_many = f"{engine:,} of the engine, {reference:,} of the reference"
+    return f"simulation: start seed {FIRST} (PENSTOCK_SEED), {how_many}"
 
 
 def run_all(family: str, seeds: range, *, engine: bool) -> None:

@@ -4,14 +4,14 @@ import pytest
 
 from penstock.testing.sim.families import STORE_FAMILIES
 from penstock.testing.sim.faults import CRASHES, PAUSES, Port
-from tests.sim.seeds import chunks, run_all, sweep
+from tests.sim.seeds import REFERENCE, chunks, run_all, sweep
 
 POINTS = 24
 # Those whose calls are worth waking up in; the others are alike and swept by the soak.
 TELLING = ("hot_group", "runs", "recovery_probe", "zombies")
 
 
-@pytest.mark.parametrize(("family", "seeds"), list(chunks(list(STORE_FAMILIES), per_family=20)))
+@pytest.mark.parametrize(("family", "seeds"), list(chunks(list(STORE_FAMILIES), per_family=REFERENCE)))
 def test_every_promise_holds(family: str, seeds: range) -> None:
     run_all(family, seeds, engine=False)
 
