@@ -4,21 +4,24 @@ Opening a database, migrating it and preparing every statement takes longer than
 connection is kept and its rows are deleted.
 """
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from penstock.domain.job import Enqueued, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.pools import Pool
 from penstock.errors import PenstockError
 from penstock.stores.sql.store import SqlStore
+from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
 from penstock.stores.sqlite.hotpath import SqliteHotPath
-from penstock.stores.sqlite.store import SqliteStore
 from penstock.stores.sqlite.times import to_us
+from penstock.testing.sim.faults import Disaster
 from penstock.testing.sim.world import START
 
+T = TypeVar("T")
 _KEPT: Final = frozenset({"penstock_migrations", "penstock_epochs"})
 _TABLES: Final = r"""
     SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'penstock\_%' ESCAPE '\'
@@ -33,12 +36,38 @@ _LATE: Final = """
     SELECT ?, keep, id, ?, ?, ?, ?, ?, ?, ? FROM penstock_lanes WHERE name = ?"""
 
 
+class Limited(SqliteDatabase):
+    """A database that takes no writes while `refuses` gives a reason: what a store makes of it is its own.
+
+    SQLite says that it is read-only before anything is written, and that it is full at the latest when it
+    commits: by then the store believes that all is done. What changes nothing needs no room.
+    """
+
+    refuses: Callable[[], Disaster | None] = staticmethod(lambda: None)
+
+    def write(self, work: Callable[[SqliteTx], T]) -> T:
+        """Run the closure, or fail as the real thing would."""
+        why = self.refuses()
+        return super().write(work if why is None else lambda tx: _refused(tx, work, why))
+
+
+def _refused(tx: SqliteTx, work: Callable[[SqliteTx], T], why: Disaster) -> T:
+    if why is Disaster.READ_ONLY:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+    before = tx.connection.total_changes
+    result = work(tx)
+    if tx.connection.total_changes != before:
+        raise sqlite3.OperationalError("database or disk is full")
+    return result
+
+
 class Bed:
     """One connection and what is set up on it."""
 
     def __init__(self) -> None:
         self._clock: Callable[[], datetime] = lambda: START
-        self._store = SqliteStore(":memory:", clock=self._now, ids=str)
+        self._database = Limited(":memory:", clock=self._now)
+        self._store = SqlStore(self._database, SqliteHotPath(), str, "penstock.stores.sqlite")
         self._store.migrate()
         rows = self._store.db.read(lambda tx: tx.fetch(_TABLES))
         self._tables = [row[0] for row in rows if row[0] not in _KEPT]
@@ -50,15 +79,17 @@ class Bed:
         *,
         clock: Callable[[], datetime],
         ids: Callable[[], str],
+        refuses: Callable[[], Disaster | None] = lambda: None,
     ) -> SqlStore:
         """Return a store with these and nothing else; the one before it must no longer be used."""
-        self._clock = clock
+        self._clock, self._database.refuses = clock, lambda: None
         self._store.db.write(self._empty)
         store = SqlStore(self._store.db, SqliteHotPath(), ids, self._store.migrations)
         for pool in pools:
             store.put_pool(pool, actor="sim")
         for lane in lanes:
             store.put_lane(lane, actor="sim")
+        self._database.refuses = refuses
         return store
 
     def reserve(self) -> int:

@@ -38,6 +38,8 @@ async def _strike(world: "World", disaster: Disaster, victim: str, rng: random.R
             world.cut_off(victim, plan.outage.draw(rng))
         case Disaster.OUTAGE:
             world.cut_off(None, plan.outage.draw(rng))
+        case Disaster.FULL | Disaster.READ_ONLY:
+            world.refuse_writes(disaster, plan.outage.draw(rng))
         case Disaster.NODE_CLOCK_STEP:
             world.step_clock(victim, plan.step.draw(rng))
         case Disaster.STORE_CLOCK_STEP:

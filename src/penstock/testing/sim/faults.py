@@ -67,9 +67,14 @@ class Disaster(Enum):
     BUSY = "busy loop"
     CUT = "node cut off the store"
     OUTAGE = "store down"
+    FULL = "store full"
+    READ_ONLY = "store read-only"
     NODE_CLOCK_STEP = "node clock step"
     STORE_CLOCK_STEP = "store clock step"
     STORE_CLOCK_DRIFT = "store clock drift"
+
+
+WRITES_FAIL: Final = (Disaster.FULL, Disaster.READ_ONLY)
 
 
 class Span(NamedTuple):
@@ -126,13 +131,17 @@ class FaultPlan:
     @classmethod
     def draw(cls, rng: random.Random) -> "FaultPlan":
         """Return one member of the swarm."""
-        return cls(
+        often = [disaster for disaster in Disaster if disaster not in WRITES_FAIL]
+        plan = cls(
             calls=_swarm(CallFault, rng, low=0.0005, high=0.05),
             sends=_swarm(SinkFault, rng, low=0.002, high=0.1),
-            disasters=_swarm(Disaster, rng, low=1 / 900, high=1 / 20),
+            disasters=_swarm(often, rng, low=1 / 900, high=1 / 20),
             latency=rng.choice((NOTHING, LATENCY, SLOW)),
             skew=rng.choice((NOTHING, SKEW)),
         )
+        # Drawn last, and less often: so most seeds are what they were before these were on the menu.
+        refusals = _swarm(WRITES_FAIL, rng, low=1 / 90, high=1 / 20, chance=0.25)
+        return replace(plan, disasters={**plan.disasters, **refusals})
 
     def call_fault(self, port: Port, number: int, rng: random.Random) -> CallFault | None:
         """Return what happens to that call, if anything."""
@@ -194,8 +203,10 @@ def step_sweep(steps: int, *, stride: int = 1, base: FaultPlan = NO_FAULTS) -> I
         yield replace(base, crash_at_step=number)
 
 
-def _swarm(kinds: Iterable[Kind], rng: random.Random, *, low: float, high: float) -> dict[Kind, float]:
-    return {kind: _log_uniform(rng, low, high) for kind in kinds if rng.random() < 0.5}
+def _swarm(
+    kinds: Iterable[Kind], rng: random.Random, *, low: float, high: float, chance: float = 0.5
+) -> dict[Kind, float]:
+    return {kind: _log_uniform(rng, low, high) for kind in kinds if rng.random() < chance}
 
 
 def _log_uniform(rng: random.Random, low: float, high: float) -> float:

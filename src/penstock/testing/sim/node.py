@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, assert_never
 
+from penstock.errors import StoreUnavailable
 from penstock.testing.sim.faults import CallFault, Port, Span
 from penstock.testing.sim.loop import NODE, SimLoop, SimulationError
 
@@ -215,6 +216,9 @@ class SimExecutor:
             outcome = Outcome(request.call(), None)
         except Exception as error:  # noqa: BLE001 - it belongs to whoever waits
             outcome = Outcome(None, error)
+            if isinstance(error, StoreUnavailable):  # its own word: it takes no writes now
+                self._env.record(f"{request.operation}: {error}")
+                self._env.trouble(self._world.plan.latency.high)
         self._world.check()
         return outcome
 

@@ -292,12 +292,13 @@ def command(family: str, seed: int, *, engine: bool = False) -> str:
 def prepare(world: World, scenario: Scenario, bed: Bed, *, blind: bool = False) -> Run:
     """Put a scenario's parts together."""
     ids = _ids(world)
-    store = bed.fresh(scenario.lanes, scenario.pools, clock=world.store_clock.now, ids=ids)
-    watch = Watch(store, clock=world.store_clock.now, time=world.loop.time, fail=world.fail, blind=blind)
+    clock = world.store_clock.now
+    store = bed.fresh(scenario.lanes, scenario.pools, clock=clock, ids=ids, refuses=world.refuses)
+    watch = Watch(store, clock=clock, time=world.loop.time, fail=world.fail, blind=blind)
     log = Log()
     reported = frozenset(name for name, terms in scenario.terms.items() if terms.policy.ack is not None)
     sink = SimSink(world, log, _stale(watch.model), reported, scenario.spells)
-    clocks = Clocks(world.store_clock.now, world.loop.time, lambda: world.store_clock.set_at)
+    clocks = Clocks(clock, world.loop.time, lambda: world.store_clock.set_at)
     leg = world.plan.latency.high
     conduct = Conduct(watch.tables, watch.model, watch.settings, clocks, leg, world.fail, sink.taken_at)
     conduct.occupancy.alive = lambda number: _env(world, conduct, number) is not None

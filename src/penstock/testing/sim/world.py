@@ -25,7 +25,7 @@ from typing import Final, Self
 
 from penstock.errors import StoreUnavailable
 from penstock.testing.sim.chaos import chaos
-from penstock.testing.sim.faults import NO_FAULTS, CallFault, FaultPlan, Port, SinkFault, Span
+from penstock.testing.sim.faults import NO_FAULTS, CallFault, Disaster, FaultPlan, Port, SinkFault, Span
 from penstock.testing.sim.journal import Event, Journal
 from penstock.testing.sim.loop import NODE, SimLoop, SimulationError, Step
 from penstock.testing.sim.node import NodeEnv, SimClock
@@ -78,6 +78,7 @@ class World:
         self._nodes: dict[str, _Node] = {}
         self._checks: list[Callable[[], None]] = []
         self._unreachable_until: dict[str | None, float] = {}
+        self._refuses: tuple[Disaster | None, float] = None, 0.0
         self._failure: Exception | None = None
         self._faults = True
         self._luck = self.stream("faults")
@@ -160,6 +161,16 @@ class World:
         self.record(f"store unreachable for {duration}", node=name or "")
         self._unreachable_until[name] = self.loop.time() + duration.total_seconds()
 
+    def refuse_writes(self, why: Disaster, duration: timedelta) -> None:
+        """Let the store be full, or read-only, for that long; whoever makes the store asks `refuses`."""
+        self.record(f"{why.value} for {duration}")
+        self._refuses = why, self.loop.time() + duration.total_seconds()
+
+    def refuses(self) -> Disaster | None:
+        """Return why the store takes no writes now; None = it takes them."""
+        why, until = self._refuses
+        return why if self.loop.time() < until else None
+
     def step_clock(self, name: str | None, by: timedelta) -> None:
         """Set a node's wall clock, or (None) the store's, forward or back."""
         self.record(f"clock steps by {by.total_seconds():+.3f} s", node=name or "store")
@@ -194,6 +205,7 @@ class World:
         self._faults = False
         self._chaos.cancel()
         self._unreachable_until.clear()
+        self._refuses = None, 0.0
         self.store_clock.drift(1.0)
         self.record("faults end")
         for node in self._nodes.values():
