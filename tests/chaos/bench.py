@@ -25,6 +25,19 @@ CONFIG = """
 allow_networks = ["127.0.0.0/8"]
 """
 
+# `penstock serve` that gives up sooner: python -c IMPATIENT store-url
+IMPATIENT = """
+import sys
+from datetime import timedelta
+from penstock.app import App, configure_logs, run
+from penstock.config.settings import load
+settings = load(None, {})
+configure_logs(settings)
+app = App(settings, sys.argv[1], "127.0.0.1", 0, wedged_after=timedelta(seconds=3))
+app.started = lambda url: print("serves", url, flush=True)
+run(app)
+"""
+
 
 @dataclass(slots=True)
 class Bench:

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.app import WEDGED
 from penstock.stores.postgres.database import PostgresDatabase
-from tests.chaos.bench import bench, prepare
+from tests.chaos.bench import IMPATIENT, bench, prepare
 from tests.chaos.processes import address, soon, start
 from tests.chaos.proxy import Fault, proxy
 from tests.chaos.traffic import offers
@@ -57,19 +57,6 @@ async def lose_answers(tmp_path: Path, url: str, *, seed: int, groups: int) -> C
 
         assert it.cluster.troubles() == []
         return network.done
-
-
-IMPATIENT = """
-import sys
-from datetime import timedelta
-from penstock.app import App, configure_logs, run
-from penstock.config.settings import load
-settings = load(None, {})
-configure_logs(settings)
-app = App(settings, sys.argv[1], "127.0.0.1", 0, wedged_after=timedelta(seconds=3))
-app.started = lambda url: print("serves", url, flush=True)
-run(app)
-"""
 
 
 async def test_a_node_whose_store_neither_answers_nor_fails_ends_and_says_why(

@@ -4,17 +4,20 @@ import asyncio
 import os
 import signal
 import sqlite3
+import sys
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from penstock import Client
+from penstock.app import WEDGED
 from penstock.domain.lanes import lane
 from penstock.domain.states import JobState
 from penstock.stores.connect import file_of
-from tests.chaos.bench import LEASE, Bench, bench
-from tests.chaos.processes import Node, eventually
+from tests.chaos.bench import IMPATIENT, LEASE, Bench, bench
+from tests.chaos.processes import Node, address, eventually, start
 from tests.chaos.traffic import offers
 
 LEADER_TTL_S = 15
@@ -158,3 +161,26 @@ async def test_a_loop_that_is_blocked_for_twice_the_lease_loses_nothing(
         assert busy.metric("loop_delay_seconds_sum") > 6
         assert leader.metric("recovered_total") == busy.metric("fenced_writes_total") == 0
         assert it.listener.arrived() == len(claimed)
+
+
+async def test_a_node_whose_event_loop_no_longer_turns_ends_and_says_why(
+    tmp_path: Path, migrated_sqlite: str
+) -> None:
+    with Client(migrated_sqlite) as client:
+        client.store.put_lane(lane("blocking", sink="blocking"), actor="test")
+        process = start(
+            "node",
+            tmp_path,
+            *(sys.executable, "-c", IMPATIENT, migrated_sqlite),
+            environment=install_plug_in(tmp_path),
+        )
+        try:
+            await address(process)
+            job = client.enqueue("blocking", 600)
+
+            assert await process.ended(within=20) == WEDGED, process.told
+        finally:
+            process.kill()
+        assert "the event loop has not turned for 3s: giving up" in process.told
+        assert (tmp_path / "blocking.log").read_text().split() == [job.id]
+        assert client.get(job.id).state is JobState.CLAIMED, "whoever leads next finds it"

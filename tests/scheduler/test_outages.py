@@ -7,10 +7,12 @@ from random import Random
 import pytest
 
 from penstock.client import Client
+from penstock.domain.states import JobState
 from penstock.errors import StoreUnavailable
 from penstock.observability.health import Health
-from penstock.ports.events import Event, LeaseLost, StoreBack, StoreFailed, StoreGivenUp
+from penstock.ports.events import Event, LaneFailed, LeaseLost, StoreBack, StoreFailed, StoreGivenUp
 from penstock.ports.executor import ThreadExecutor
+from penstock.scheduler.cycle import FIRST_BACKOFF
 from penstock.scheduler.ground import Ground
 from penstock.scheduler.holding import Holdings, heartbeat
 from penstock.scheduler.service import LONGEST_BACKOFF, backoff, run_service
@@ -70,6 +72,28 @@ async def test_a_lane_that_could_not_claim_says_when_it_can(engine: Engine, faul
         del faulty.errors["claim"]
         await engine.ended(*ids)
         await engine.until(lambda: why_unready(engine) == set())
+
+
+async def test_a_bug_in_one_lanes_pass_backs_off_that_lane_only(engine: Engine, faulty: Faulty) -> None:
+    engine.lane("mail")
+    faulty.errors["claim"] = ZeroDivisionError("a bug")
+    faulty.meant = lambda ask: ask.lane == "orders"
+    async with engine.node():
+        stuck = engine.enqueue({}, {})
+        await engine.until(lambda: bool(engine.seen(LaneFailed)))
+        await engine.ended(*engine.enqueue({"lane": "mail"}, {"lane": "mail"}))
+        await engine.until(lambda: len(engine.seen(LaneFailed)) == 2)
+        assert {job.state for job in engine.store.find(stuck).values()} == {JobState.PENDING}
+        faulty.errors.clear()
+        await engine.ended(*stuck)
+
+    failed = [event for event in engine.events if isinstance(event, LaneFailed)]
+    assert [(event.lane, event.pause) for event in failed] == [
+        ("orders", FIRST_BACKOFF),
+        ("orders", 2 * FIRST_BACKOFF),
+    ]
+    assert "a bug" in failed[0].error
+    assert {call.envelope.attempt for call in engine.sent} == {1}
 
 
 async def test_a_node_that_waited_for_its_store_to_start_is_ready_then(
