@@ -18,6 +18,10 @@ from penstock.testing.sim.faults import CallFault, Disaster, SinkFault
 from penstock.testing.sim.flow_families import FLOW_FAMILIES
 from penstock.testing.sim.scenario import LANE, Family, Scenario, Sketch
 
+RARELY: Final = 1 / 50
+THOUSANDS: Final = (2000, 2000, 3000, 10_000)
+FAR_S: Final = 3600
+
 
 def steady(rng: random.Random) -> Scenario:
     """Jobs without order, some of the future, of several tenants, from two producers."""
@@ -98,7 +102,7 @@ def herd(rng: random.Random) -> Scenario:
 
 
 def many_groups(rng: random.Random) -> Scenario:
-    """Many groups, most of them blocked, paused or of the future, and one that is free."""
+    """Many groups, now and then thousands, most of them blocked, paused or of the future, and one free."""
     sketch = Sketch(rng).lane(loose=False, mode="block_on_error", retry='["0s"]', batch_size=2)
     names = [f"g{number:02}" for number in range(rng.randint(6, 12))]
     jobs = []
@@ -107,8 +111,13 @@ def many_groups(rng: random.Random) -> Scenario:
         jobs += [sketch.job(group=name, run_at=run_at, tenant=rng.choice((None, "a", "b")))]
         jobs += [sketch.job(group=name) for _ in range(rng.randint(0, 2))]
     rng.shuffle(jobs)
+    crowd = []  # thousands at times, each with a head of the future, and some with what is due behind it
+    for number in range(rng.choice(THOUSANDS) if rng.random() < RARELY else 0):
+        crowd.append(sketch.job(group=f"far{number:04}", run_at=sketch.later(FAR_S)))
+        crowd += [sketch.job(group=f"far{number:04}")] if rng.random() < 0.1 else []
     return sketch.scenario(
         sketch.offers(jobs, together=4),
+        sketch.offers(crowd, within=0.5, together=2000),
         sends={SinkFault.REFUSE: 0.2},
         meddling=Meddling(every=timedelta(seconds=1), verbs=(Verb.SKIP,), groups=[(LANE, n) for n in names]),
     )
