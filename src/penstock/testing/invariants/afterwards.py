@@ -35,6 +35,7 @@ from penstock.testing.invariants.sends import (
     check_not_early,
     check_numbers,
     check_order,
+    check_taken,
 )
 from penstock.testing.invariants.witness import Witness
 
@@ -92,6 +93,7 @@ def _versions(store: Store, job: Job) -> frozenset[str | None]:
 def check_witness(witness: Witness, *, slack: timedelta, retries: Sequence[RetrySchedule]) -> None:
     """Hold what is on record about one job against itself."""
     check_bytes(witness)
+    check_taken(witness)
     check_causes(witness)
     check_numbers(witness)
     check_not_early(witness, slack=slack)

@@ -32,6 +32,12 @@ class NotInOnePlace(Violation):
     invariant = "I1"
 
 
+class Undelivered(Violation):
+    """What the store calls succeeded was taken by the receiver."""
+
+    invariant = "I1"
+
+
 class TwoInFlight(Violation):
     """At most one job of an ordered group is in flight, or one run of one node."""
 

@@ -8,22 +8,15 @@ and did not know it yet: it is `stale`. What no claim explains is counted to one
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from penstock.domain.job import Job
-from penstock.domain.states import JobState
 from penstock.ports.store import Store, Timeline
-from penstock.testing.invariants.facts import Delivery, Ledger, Log, Violation
-
-
-class Undelivered(Violation):
-    """What the store calls succeeded was taken by the receiver."""
-
-    invariant = "I1"
+from penstock.testing.invariants.facts import Delivery, Ledger, Log
 
 
 @dataclass(slots=True)
@@ -78,14 +71,6 @@ def log_of(
             )
         )
     return log
-
-
-def check_delivered(log: Log, jobs: Iterable[Job]) -> None:
-    """Raise Undelivered for jobs that are done though the receiver took nothing of them."""
-    taken = {delivery.job for delivery in log.deliveries if delivery.taken}
-    missing = [job for job in jobs if job.state is JobState.SUCCEEDED and job.id not in taken]
-    if missing:
-        raise Undelivered(f"{len(missing)} jobs", first=missing[0], ids=[job.id for job in missing])
 
 
 def _windows(job: Job, timeline: Timeline) -> list[Window]:

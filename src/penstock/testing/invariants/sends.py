@@ -12,6 +12,7 @@ from penstock.testing.invariants.facts import (
     OutOfOrder,
     TooEarly,
     TwoInFlight,
+    Undelivered,
     UnexplainedSend,
     WrongBytes,
 )
@@ -20,6 +21,14 @@ from penstock.testing.invariants.witness import Witness
 _UNKNOWN: Final = frozenset({"lapsed", "unanswered"})
 _AGAIN: Final = _UNKNOWN | {"not_started"}
 _LETS_GO: Final = frozenset({Verb.RELEASE, Verb.RETRY})
+
+
+def check_taken(witness: Witness) -> None:
+    """What is done was taken by the sink, unless an operator says that it is done."""
+    if witness.job.state is not JobState.SUCCEEDED or witness.by_hand:
+        return
+    if not any(delivery.taken for delivery in witness.deliveries):
+        raise Undelivered("done, and nothing of it was taken", witness=witness)
 
 
 def check_bytes(witness: Witness) -> None:
@@ -31,8 +40,7 @@ def check_bytes(witness: Witness) -> None:
         if delivery.payload not in witness.versions:
             raise WrongBytes("delivered otherwise than accepted", delivery=delivery, said=witness.versions)
     last = witness.deliveries[-1] if witness.deliveries else None
-    by_hand = any(note.action == Verb.SETTLE_SUCCEEDED for note in witness.timeline.audit)
-    if last is None or last.stale or by_hand or witness.job.state is not JobState.SUCCEEDED:
+    if last is None or last.stale or witness.by_hand or witness.job.state is not JobState.SUCCEEDED:
         return
     if context is not None and last.payload != context.payload:
         raise WrongBytes("an older version was delivered", delivery=last, newest=context.payload)

@@ -45,6 +45,11 @@ class Witness:
         return any(note.action == Verb.EDIT for note in self.timeline.audit)
 
     @property
+    def by_hand(self) -> bool:
+        """Whether an operator said that it is done."""
+        return any(note.action == Verb.SETTLE_SUCCEEDED for note in self.timeline.audit)
+
+    @property
     def place(self) -> Place:
         """Where the job stands in its group."""
         return Place(sequence_of(self.job.live.ord), self.job.live.arrival)

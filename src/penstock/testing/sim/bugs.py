@@ -33,6 +33,10 @@ _RELEASE: Final = 'tx.connection.execute(RELEASE, {**these, "epoch": epoch})'
 _UNCLAIM: Final = 'tx.connection.execute("UPDATE penstock_groups SET claim = NULL WHERE claim = ?", (epoch,))'
 _ALL_APPLIED: Final = "return Settled(frozenset(outcomes), frozenset())"
 _NOT_RUNNING: Final = "WHERE arrival = ANY(:arrivals) AND state <> 4"
+_DUE: Final = "j.due_at <= :until"
+_DUE_LATELY: Final = "j.due_at BETWEEN :until - 1000000 AND :until"
+_BLOCKS: Final = "AND NOT (j.state = 1 AND j.mode = 2"
+_BLOCKS_ANY: Final = "AND NOT (j.state = 1 AND j.mode > 0"
 _OPEN: Final = "row = row._replace(attempt=job.attempt + 1, open=not known)"
 
 FENCING: Final = (
@@ -120,6 +124,11 @@ ORDER: Final = (
         [Edit(_SETTLE, "if job.state == JobState.DEAD and", "if job.state == JobState.HELD and")],
     ),
     Bug(
+        "a dead job blocks its group whatever the mode of those behind it",
+        "mode_mix",
+        [Edit(_SQLITE, _BLOCKS, _BLOCKS_ANY, "RELEASE"), Edit(_SQLITE, _BLOCKS, _BLOCKS_ANY, "REFRESH")],
+    ),
+    Bug(
         "a resolved dead job still blocks its group",
         "dead_letters",
         [Edit(_VERBS, "tx.execute(EARLIEST_DEAD, lane=lane, grp=group)", "pass")],
@@ -161,6 +170,11 @@ TRIES: Final = (
         "an operator's request is ignored",
         "verbs",
         [Edit(_SETTLE, "now=now, request=requests.get(job.arrival))", "now=now, request=None)")],
+    ),
+    Bug(
+        "jobs that are late are not looked for: a lower bound on what is due",
+        "herd",
+        [Edit(_SQLITE, _DUE, _DUE_LATELY, "OLDEST")],
     ),
     Bug(
         "jobs are claimed before they are due",

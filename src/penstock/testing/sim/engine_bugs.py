@@ -26,6 +26,10 @@ _ASSUMES: Final = "confirmed = Confirmed(self._deck.time.now(ground.monotonic())
 _EARLY: Final = "if outcome is None and claimed.job.due_at > confirmed.now:"
 _MOMENT: Final = "return self._deck.time.now(now).timestamp()"
 _WALL: Final = "return self._deck.ground.clock.now().timestamp()"
+_CALLS: Final = "answers = await call_sink(self._deck, plan, self._sink, batch)"
+_SETTLES_FIRST: Final = (
+    f"self._decide({{claimed.job.arrival: Succeeded() for claimed in batch}})\n    {_CALLS}\n    return"
+)
 _UNCANCEL: Final = "task.uncancel()  # we were told to wait no longer"
 
 
@@ -37,6 +41,13 @@ def _bug(name: str, family: str, rare: bool, *edits: Edit) -> Bug:  # noqa: FBT0
 
 
 SENDING: Final = (
+    _bug("jobs are settled before they are sent", "steady", OFTEN, Edit(_FLIGHT, _CALLS, _SETTLES_FIRST)),
+    _bug(
+        "a claim is kept while its sink cannot be reached",
+        "divided",
+        OFTEN,
+        Edit(_CALLING, "deck.outlets.refuse(plan.name, plan.sink, str(error))", "await asyncio.sleep(300)"),
+    ),
     _bug("a batch is sent without a last look", "live_config", OFTEN, Edit(_FLIGHT, _ASKS, _ASSUMES)),
     _bug(
         "a stop since the claim is not heeded",
