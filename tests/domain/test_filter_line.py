@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.filter_line import NAMES, quoted, read_filter
+from penstock.domain.filter_line import NAMES, quoted, read_filter, without
 from penstock.domain.filters import Span
 from penstock.domain.fingerprints import fingerprint_of, pattern_of
 from penstock.domain.predicates import Op, Predicate, compared, member
@@ -202,3 +202,12 @@ def test_errors_that_differ_in_particulars_have_one_fingerprint() -> None:
     assert one != fingerprint_of("permanent", "HTTP 503 from https://a.example/x: 'busy' after 1.5 s")
     assert pattern_of("job 01K9Z3Y8V6J3T5R2Q1P0N9M8K7 failed 3 times") == "job <id> failed N times"
     assert pattern_of(None) == pattern_of("  \n") == ""
+
+
+def test_terms_are_taken_out_by_their_names_and_the_others_stay_as_they_were() -> None:
+    line = '  lane:a  run_at<1h error:"created<1h, or so" Created>=2h state:dead,held  '
+    assert without(line, "run", "created") == 'lane:a error:"created<1h, or so" state:dead,held'
+    assert without(line) == 'lane:a run_at<1h error:"created<1h, or so" Created>=2h state:dead,held'
+    assert without("", "run") == ""
+    with pytest.raises(InvalidFilter):
+        without('error:"', "run")

@@ -168,6 +168,28 @@ def test_the_filter_survives_reload_and_the_way_back(browser: Browser, seeded: S
         expect(page.locator("tbody tr")).to_have_count(12)
 
 
+def test_times_and_columns_are_chosen_by_forms_and_matches_are_counted(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs?q=lane:pay")
+        page.get_by_role("button", name="Columns").click()
+        page.get_by_label("Tenant").check()
+        page.get_by_role("button", name="Show these").click()
+        expect(page.get_by_role("columnheader", name="Tenant")).to_be_visible()
+        page.get_by_role("button", name="Time range").click()
+        page.locator("[name=range]").select_option("created<1d")
+        page.get_by_role("button", name="Write into the filter").click()
+
+        expect(page.locator("#q")).to_have_value("lane:pay created<1d")
+        expect(page.get_by_role("columnheader", name="Tenant")).to_be_visible()
+        matched = len(seeded.client.list(filter="lane:pay created<1d", limit=500).jobs)
+        assert matched > 50
+        expect(page.locator("#count")).to_have_text(f"{matched} jobs match")
+        assert serious(page) == []
+        assert not overflows(page)
+
+
 def test_a_wrong_filter_says_where_and_how_to_write_it(browser: Browser, seeded: Seeded) -> None:
     with tab(browser, seeded.url) as page:
         opened(page, seeded, "/jobs?q=lnae:mail")

@@ -112,6 +112,18 @@ def quoted(value: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
 
 
+def without(text: str, *names: str) -> str:
+    """Return the line without its terms of these names, whatever they say; raise InvalidFilter."""
+    terms = _terms(text)
+    ends = [*(term.at - 1 for term in terms[1:]), len(text)]
+    kept = (
+        text[term.at - 1 : end].strip()
+        for term, end in zip(terms, ends, strict=False)  # an empty line has an end, and no term
+        if _ALIASES.get(term.name.lower(), term.name.lower()) not in names
+    )
+    return " ".join(kept)
+
+
 # -- the line
 def _terms(text: str) -> list[Term]:
     if len(text) > LONGEST:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.filter_line import NAMES, read_filter
-from penstock.domain.filters import SCHEDULED, Order, Page
+from penstock.domain.filters import SCHEDULED, JobQuery, Order, Page
 from penstock.domain.masking import without_content
 from penstock.domain.payloads import Json
 from penstock.domain.queries import job_query
@@ -24,7 +24,11 @@ from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
+from penstock.ui.columns import COLUMNS, NUMBERS, chosen, said
+from penstock.ui.counting import count_of, count_to_the_cap
 from penstock.ui.exporting import pages_from, while_allowed
+from penstock.ui.ranges import ABOUT, RANGES, ranged
+from penstock.ui.rendering import query as query_string
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, once, whole
 from penstock.ui.telling import back
 from penstock.ui.times import until_of
@@ -32,7 +36,7 @@ from penstock.wire import encode, job_object
 
 PAGE: Final = 50
 EXPORT_PAGE: Final = 500
-COLUMNS: Final = (
+EXPORTED: Final = (
     "id", "lane", "group", "state", "reason", "run_at", "attempt", "tenant", "key", "created_at",
     "finished_at", "last_error",
 )  # fmt: skip
@@ -49,28 +53,22 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
     @get("/jobs", opt=needs(Scope.READ))
     async def jobs(request: AnyRequest) -> Response[bytes]:
-        line, after = request.query_params.get("q", "").strip(), request.query_params.get("after")
+        given = request.query_params
+        line, after, columns = given.get("q", "").strip(), given.get("after"), chosen(given.getall("col", []))
         found = _is_id(line)
         if found is not None:
             return Redirect(f"/jobs/{found}", status_code=303)
-        return await site.page(request, "jobs.html", lambda: _view(site.seen_by(request), line, after))
+        if "range" in given:
+            line = await site.desk.ask(_ranged, line, dict(given.multi_items()))
+            return Redirect(f"/jobs{query_string({'q': line, 'col': said(columns)})}", status_code=303)
+        return await site.page(
+            request, "jobs.html", lambda: _view(site.seen_by(request), line, after, columns)
+        )
 
-    @get("/jobs/new", opt=needs(Scope.ENQUEUE))
-    async def new_job(request: AnyRequest) -> Response[bytes]:
-        fields = {"lane": request.query_params.get("lane", ""), "payload": '{"n": 1}'}
-        return await site.page(request, "job_new.html", lambda: _new_view(site, fields))
-
-    @post("/jobs/new", opt=needs(Scope.ENQUEUE))
-    async def make_job(request: AnyRequest) -> Response[bytes] | Redirect:
-        fields = await form(request)
-        try:
-            made = await site.desk.ask(_enqueue, site.seen_by(request), fields)
-        except PenstockError as error:
-            refused = kept(fields, error)
-            return await site.page(
-                request, "job_new.html", lambda: _new_view(site, fields) | refused, status=REFUSED
-            )
-        return back(f"/jobs/{made}", "The job was accepted.")
+    @get("/jobs/count", opt=needs(Scope.READ))
+    async def count(request: AnyRequest) -> Response[bytes]:
+        line = request.query_params.get("q", "").strip()
+        return await site.page(request, "count.html", lambda: _counted(site.seen_by(request), line))
 
     @get("/jobs/export", opt=needs(Scope.READ))
     async def export(request: AnyRequest) -> Stream:
@@ -92,12 +90,33 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         fields["mode:"] = ["immediate", "next_on_error", "block_on_error"]
         return {"lanes": lanes, "fields": fields}
 
+    return [jobs, count, export, names, *_making_routes(site)]
+
+
+def _making_routes(site: Site) -> list[HTTPRouteHandler]:
+    @get("/jobs/new", opt=needs(Scope.ENQUEUE))
+    async def new_job(request: AnyRequest) -> Response[bytes]:
+        fields = {"lane": request.query_params.get("lane", ""), "payload": '{"n": 1}'}
+        return await site.page(request, "job_new.html", lambda: _new_view(site, fields))
+
+    @post("/jobs/new", opt=needs(Scope.ENQUEUE))
+    async def make_job(request: AnyRequest) -> Response[bytes] | Redirect:
+        fields = await form(request)
+        try:
+            made = await site.desk.ask(_enqueue, site.seen_by(request), fields)
+        except PenstockError as error:
+            refused = kept(fields, error)
+            return await site.page(
+                request, "job_new.html", lambda: _new_view(site, fields) | refused, status=REFUSED
+            )
+        return back(f"/jobs/{made}", "The job was accepted.")
+
     @post("/demo", opt=needs(Scope.ENQUEUE))
     async def demo(request: AnyRequest) -> Redirect:
         seen, admin = site.seen_by(request), may(request, Scope.ADMIN)
         return await acted(site, "/", lambda: _demo(seen.client, admin=admin))
 
-    return [jobs, new_job, make_job, export, names, demo]
+    return [new_job, make_job, demo]
 
 
 def _is_id(line: str) -> str | None:
@@ -111,28 +130,52 @@ def _page(site: Site, line: str, after: str | None, payloads: bool, limit: int =
     return site.client.list(filter=line, after=after, payloads=payloads, limit=limit)
 
 
-def _view(site: Site, line: str, after: str | None) -> dict[str, Any]:
+def _ranged(line: str, asked: Mapping[str, str]) -> str:
+    try:
+        return ranged(line, asked)
+    except InvalidQuery:  # the page says what is wrong with it
+        return line
+
+
+def _view(site: Site, line: str, after: str | None, columns: Sequence[str]) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
     try:
-        order = _order(line, lambda: now)
-        query = job_query({"filter": line, "after": after, "limit": PAGE, "order": order}, now=lambda: now)
+        query = _query(line, after, now)
         page, problem = site.store.list_jobs(query), None
+        count = count_of(query, page, lambda: site.kept.answer("counts", site.store.counts))
         why = None if page.jobs or page.next else why_empty(site.look, query)
     except InvalidQuery as error:
-        page, problem, why = Page([], None), str(error), None
+        page, problem, why, query, count = Page([], None), str(error), None, None, None
     return {
         "screen": "jobs",
         "f": figures,
         "line": line,
         "page": page,
+        "rows": [(job, job_object(job, payload=False)) for job in page.jobs],
         "problem": problem,
         "why": why,
+        "count": count,
+        "sifted": query is not None and query.where != (),
         "now": now,
         "quick": QUICK,
-        "base": {"q": line},
+        "base": {"q": line, "col": said(columns)},
         "after": after,
+        "columns": columns,
+        "known": COLUMNS,
+        "numbers": NUMBERS,
+        "ranges": RANGES,
+        "about": ABOUT,
     }
+
+
+def _query(line: str, after: str | None, now: datetime) -> JobQuery:
+    order = _order(line, lambda: now)
+    return job_query({"filter": line, "after": after, "limit": PAGE, "order": order}, now=lambda: now)
+
+
+def _counted(site: Site, line: str) -> dict[str, Any]:
+    return {"line": line, "count": count_to_the_cap(site.store, _query(line, None, site.store.now()))}
 
 
 def _order(line: str, now: Callable[[], datetime]) -> Order:
@@ -177,12 +220,12 @@ async def _exported(
 ) -> AsyncIterator[bytes]:
     """Yield a line for each job, as long as somebody reads."""
     if csv_wanted:
-        yield _row(COLUMNS)
+        yield _row(EXPORTED)
     async for page in pages_from(first, lambda after: site.desk.ask(_page, site, line, after, payloads)):
         for job in page.jobs:
             shown = job_object(job if payloads else without_content(job), payload=payloads)
             yield (
-                _row([_cell(shown[name]) for name in COLUMNS])
+                _row([_cell(shown[name]) for name in EXPORTED])
                 if csv_wanted
                 else f"{encode(shown)}\n".encode()
             )

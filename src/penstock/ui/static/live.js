@@ -92,6 +92,10 @@ function mergeRows(html, list, refreshed) {
       if (cell && !old.classList.contains("pick") && !old.isEqualNode(cell)) old.replaceWith(document.importNode(cell, true));
     }
   }
+  for (const part of document.querySelectorAll("#main [data-fresh][id]")) {
+    const next = fresh.getElementById(part.id);
+    if (next && !part.isEqualNode(next)) part.replaceWith(document.importNode(next, true));
+  }
   const count = incoming.size - known;
   const button = document.getElementById("fresh");
   if (button) {
