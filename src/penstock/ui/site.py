@@ -10,6 +10,7 @@ from litestar import Request, Response
 from litestar.response import Redirect
 
 from penstock import __version__
+from penstock.api.callers import SECURE_COOKIE
 from penstock.api.desk import Desk
 from penstock.api.problems import unknown_caller
 from penstock.api.scopes import csrf_of, who_of
@@ -44,6 +45,8 @@ KEY_BYTES: Final = 12
 ONCE: Final = "form-"
 REFUSED: Final = 422
 MOST_DIGITS: Final = 18
+# What a command adds where this node asks who is there; the shell puts in the key, which no page knows.
+BEARER: Final = ' -H "Authorization: Bearer $PENSTOCK_API_KEY"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class Site:
                 "node": self.live,
                 "version": __version__,
                 "note": read_note(note),
-                "host": request.headers.get("host", ""),
+                "origin": origin_of(request),
+                "bearer": BEARER if who_of(request) not in (None, LOCAL) else "",
                 "actor": who(request),
                 "csrf": csrf_of(request),
                 "may": {scope.value: may(request, scope) for scope in Scope},
@@ -134,6 +138,14 @@ def who(request: AnyRequest) -> str:
     """Return who is asking, for the audit."""
     found = who_of(request)
     return "dashboard" if found is None or found is LOCAL else found.name
+
+
+def origin_of(request: AnyRequest) -> str:
+    """Return the address that the page was asked by, for commands to copy: TLS may end before this node."""
+    host, headers = request.headers.get("host", ""), request.headers
+    linked = headers.get("referer", "").startswith(f"https://{host}/")
+    secure = linked or headers.get("x-forwarded-proto") == "https" or SECURE_COOKIE in request.cookies
+    return f"{'https' if secure else request.url.scheme}://{host}"
 
 
 def may(request: AnyRequest, scope: Scope) -> bool:

@@ -87,23 +87,28 @@ def pretty(text: str | None) -> str:
     if text is None:
         return ""
     try:
-        return _written(json.loads(text, parse_float=_Number, parse_int=_Number), "\n")
+        return written(as_written(text))
     except (ValueError, RecursionError):
         return text
 
 
-def _written(value: object, newline: str) -> str:
+def as_written(text: str) -> object:
+    """Return what a JSON text says, with numbers as they were written; raise ValueError, RecursionError."""
+    value: object = json.loads(text, parse_float=_Number, parse_int=_Number)
+    return value
+
+
+def written(value: object, newline: str = "\n") -> str:
+    """Return a value of `as_written` as JSON with line breaks."""
     deeper = newline + "  "
     match value:
         case _Number():
             return str(value)
         case dict() if value:
-            members = (
-                f"{json.dumps(k, ensure_ascii=False)}: {_written(v, deeper)}" for k, v in value.items()
-            )
+            members = (f"{json.dumps(k, ensure_ascii=False)}: {written(v, deeper)}" for k, v in value.items())
             return "{" + deeper + ("," + deeper).join(members) + newline + "}"
         case list() if value:
-            return "[" + deeper + ("," + deeper).join(_written(v, deeper) for v in value) + newline + "]"
+            return "[" + deeper + ("," + deeper).join(written(v, deeper) for v in value) + newline + "]"
         case _:
             return json.dumps(value, ensure_ascii=False)
 

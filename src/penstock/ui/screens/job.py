@@ -18,11 +18,14 @@ from penstock.domain.job import Job
 from penstock.domain.masking import without_words
 from penstock.domain.payloads import Json
 from penstock.domain.states import Effect, Verb, answer
+from penstock.domain.traces import traceparent_of
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound, PenstockError
 from penstock.explain import explain_standing
+from penstock.ui.answers import tries
 from penstock.ui.audits import differences
+from penstock.ui.folding import folded
 from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, may, reason_of
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
@@ -121,10 +124,15 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         "facts": job_object(job, payload=payload),
         "why": explain_standing(site.look, standing, lambda of: site.kept.who_stopped(site.store, of)),
         "events": _events(timeline_object(job, timeline)["events"], hidden=not payload),
+        "tries": tries(job, timeline.attempts, hidden=not payload),
+        "said": SAID,
         "verbs": _verbs(job),
         "editable": answer(Verb.EDIT, job.state).effect is Effect.NOW and job.context is not None,
         "versions": _diffs(versions),
         "headers": _headers(job.context.headers if job.context else None),
+        "trace": _trace(job),
+        "folded": folded(job.context.payload) if payload and job.context else None,
+        "result": folded(job.result) if payload else None,
         "hash": _hash(job.context.payload if job.context else None),
         "neighbours": standing.around,
         "raw": pretty(encode(job_object(job, payload=payload))),
@@ -203,6 +211,12 @@ def _headers(text: str | None) -> list[tuple[str, str]]:
         (name, "•••" if any(word in name.lower() for word in SECRET) else str(value))
         for name, value in found.items()
     ]
+
+
+def _trace(job: Job) -> str | None:
+    """Return the id of the trace that the job belongs to; None = it carries none that is told."""
+    found = traceparent_of(job.context.headers) if job.context else None
+    return None if found is None else found.split("-")[1]
 
 
 def _hash(payload: str | None) -> str | None:

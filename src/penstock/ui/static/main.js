@@ -21,7 +21,7 @@ document.addEventListener("click", async (event) => {
   if (target.closest("[data-close]")) target.closest(".toast")?.remove();
   const copy = target.closest("[data-copy]");
   if (copy) {
-    await navigator.clipboard?.writeText(copy.parentElement?.querySelector("pre")?.textContent ?? "");
+    await navigator.clipboard?.writeText(copy.parentElement?.querySelector("pre, .json")?.textContent ?? "");
     copy.textContent = "Copied";
   }
 });

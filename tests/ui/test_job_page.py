@@ -1,0 +1,138 @@
+"""One job: what came back of each try, its payload in folds, its trace, commands to copy."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import Client
+from penstock.domain.lanes import lane
+from penstock.ports.store import Ask
+from penstock.stores.sqlite.store import SqliteStore
+from penstock.ui.answers import Answer, answer_of
+from penstock.ui.folding import MOST_LINES, folded
+from penstock.ui.words import pretty
+from tests.api.node import Http, served
+from tests.security.conftest import PASSWORD, make_user
+from tests.ui.test_empty import words_of
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[Http]:
+    with closing(SqliteStore(tmp_path / "penstock.db")) as store, served(Client(store)) as http:
+        store.migrate()
+        store.put_lane(lane("orders", retry=["0s", "0s", "0s"]), actor="test")
+        yield http
+
+
+def text_of(markup: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", markup))
+
+
+@given(JSON.filter(lambda value: isinstance(value, dict | list) and value))
+def test_the_text_of_folds_is_the_json_itself(value: object) -> None:
+    text = json.dumps(value)
+    shown = folded(text)
+    assert shown is not None
+    assert text_of(shown) == pretty(text) + "\n"
+
+
+def test_what_is_no_json_or_short_or_too_long_is_not_folded() -> None:
+    assert folded(None) is folded("17") is folded("[]") is folded("no json, and\ntwo lines") is None
+    assert folded(json.dumps(list(range(MOST_LINES)))) is None
+    assert folded("[" * 100_000) is None
+
+
+def test_what_lies_deep_begins_folded_where_there_is_much_of_it() -> None:
+    small, large = ({"a": {"b": {"c": list(range(many))}}} for many in (3, 200))
+    assert str(folded(json.dumps(small))).count("<details open>") == 4
+    shown = str(folded(json.dumps(large)))
+    assert (shown.count("<details open>"), shown.count("<details>")) == (2, 2)
+    assert 'data-holds="200"' in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("HTTP 422: sku is recalled", Answer(422, "sku is recalled")),
+        ("HTTP 503", Answer(503, "")),
+        ('200 {"id": 7}', Answer(200, '{"id": 7}')),
+        ("202", Answer(202, "")),
+        ("no answer within 30 s", Answer(None, "no answer within 30 s")),
+        ("2001: a message", Answer(None, "2001: a message")),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_an_answer_is_told_from_what_is_none(text: str | None, answer: Answer | None) -> None:
+    assert answer_of(text) == answer
+
+
+def test_each_attempt_shows_what_came_back(plain: Http) -> None:
+    client = plain.node.client
+    job = client.enqueue("orders", {"n": 1}).id
+    for number, error in enumerate(("HTTP 503: a bad day <b>", "connection refused"), 1):
+        client.store.claim(Ask(lane="orders", node=7))
+        client.report(job, number, "failed", error=error)
+    client.store.claim(Ask(lane="orders", node=7))
+    client.report(job, 3, "succeeded")
+
+    [table] = re.findall(r"<h2>Attempts</h2>.*?</table>", plain.get(f"/jobs/{job}").text, re.DOTALL)
+    rows = [
+        " ".join(text_of(row.replace("<", " <")).split())
+        for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)
+    ][1:]
+    told = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", row) for row in rows]
+    assert told == [
+        "Attempt 1 failed HTTP 503 a bad day <b> TIME by node 7 next TIME",
+        "Attempt 2 failed connection refused TIME by node 7 next TIME",
+        "Attempt 3 succeeded – TIME by node 7",  # noqa: RUF001
+    ]
+
+
+def test_a_job_that_was_never_tried_shows_no_attempts(plain: Http) -> None:
+    job = plain.node.client.enqueue("orders", {"n": 1}).id
+    assert "Attempts" not in re.findall(r"<h2>([^<]*)", plain.get(f"/jobs/{job}").text)
+
+
+def test_the_trace_of_a_job_is_shown(plain: Http) -> None:
+    client = plain.node.client
+    carries = client.enqueue("orders", {}, headers={"TraceParent": f"00-{TRACE}-00f067aa0ba902b7-01"}).id
+    none = client.enqueue("orders", {}, headers={"traceparent": "nonsense"}).id
+    assert f'<code id="trace">{TRACE}</code>' in plain.get(f"/jobs/{carries}").text
+    assert 'id="trace"' not in plain.get(f"/jobs/{none}").text
+
+
+def test_commands_name_the_address_that_the_page_was_asked_by(plain: Http) -> None:
+    url = plain.node.url
+    assert f"curl {url}/api/jobs -H &#39;Content-Type" in plain.get("/").text.replace("'", "&#39;")
+    job = plain.node.client.enqueue("orders", {}).id
+    assert f"curl {url}/api/jobs/{job} " in words_of(plain, f"/jobs/{job}")
+    behind_tls = plain.get(f"/jobs/{job}", headers={"X-Forwarded-Proto": "https"}).text
+    assert f"curl https{url.removeprefix('http')}/api/jobs/{job}<" in behind_tls
+
+
+def test_commands_show_a_key_where_one_is_wanted(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "penstock.db")) as store, served(Client(store), login=True) as http:
+        store.migrate()
+        make_user(store)
+        store.put_lane(lane("orders"), actor="test")
+        http.request("POST", "/login", data={"name": "ada", "password": PASSWORD})
+        first, shows_a_key = unescape(words_of(http, "/")), '-H "Authorization: Bearer $PENSTOCK_API_KEY"'
+        assert f"curl {http.node.url}/api/jobs {shows_a_key}" in first
+        assert "penstock access create" in first
+        job = http.node.client.enqueue("orders", {}).id
+        assert f"/api/jobs/{job} {shows_a_key}" in unescape(words_of(http, f"/jobs/{job}"))
