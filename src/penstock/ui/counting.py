@@ -23,7 +23,9 @@ def count_of(query: JobQuery, page: Page, counts: Callable[[], Counts]) -> Count
     """Return what is known without looking at more jobs than the page shows."""
     if _counted_anyway(query):
         found = ((lane, state, jobs) for (lane, state), jobs in counts().items())
-        return Count(sum(n for lane, state, n in found if query.wants_lane(lane) and state in query.wanted))
+        all_ = sum(n for lane, state, n in found if query.wants_lane(lane) and state in query.wanted)
+        if all_ >= len(page.jobs):  # of lanes that are gone nobody keeps count
+            return Count(all_)
     return Count(len(page.jobs), more=page.next is not None or query.after is not None)
 
 
