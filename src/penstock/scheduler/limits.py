@@ -282,8 +282,8 @@ class Limits:
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
         except StoreUnavailable:
-            for share in shares:  # nobody knows what we hold: nothing, then
-                share.void, share.here, share.tokens, share.allowed = True, False, 0, {}
+            for share in shares:  # nobody knows what we hold: nothing, then, and nothing was asked for
+                share.void, share.here, share.tokens, share.allowed, share.asked = True, False, 0, {}, 0
             await asyncio.sleep(0.1)
             return
         for share, need, grant in zip(shares, needs, grants, strict=True):
