@@ -27,9 +27,16 @@ class Clock:
         }
         self.step(timedelta(0))
 
+    def drift(self, rate: float) -> None:
+        """Let the clock run that fast; of a slow one the library stretches the waits as well."""
+        self._set(f"+0 x{rate:g}")
+
     def step(self, offset: timedelta) -> None:
         """Set the clock to this far from the true time."""
         self.offset = offset
+        self._set(f"{offset.total_seconds():+.0f}")
+
+    def _set(self, words: str) -> None:
         whole = self._file.with_suffix(".new")
-        whole.write_text(f"{offset.total_seconds():+.0f}\n")
+        whole.write_text(f"{words}\n")
         whole.rename(self._file)

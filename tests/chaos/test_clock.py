@@ -1,4 +1,4 @@
-"""R7: clocks that jump by an hour, either way, under a running node: nothing goes early, twice or never."""
+"""R7: clocks that jump by an hour or run at another rate under a node: nothing goes early, twice or never."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -53,6 +53,31 @@ async def test_a_node_whose_clock_jumps_keeps_the_time_of_the_database(
             until = start + timedelta(seconds=after)
             await eventually("the next step", lambda until=until: SystemClock().now() >= until)
             clock.step(offset)
+
+        came = await wait_for(it, ids, within=20)
+
+        assert {len(times) for times in came.values()} == {1}
+        late = {id_: times[0] - by_id[id_] for id_, times in came.items()}
+        assert min(late.values()) >= timedelta(0)
+        assert max(late.values()) < ON_TIME
+        assert node.metric("recovered_total") == node.metric("fenced_writes_total") == 0
+        assert it.cluster.troubles() == []
+
+
+async def test_a_node_whose_clock_runs_fast_or_slow_keeps_the_time_of_the_database(
+    tmp_path: Path, pg18_dsn: str, clock: Clock
+) -> None:
+    async with bench(tmp_path, pg18_dsn, seed=19, lease="15s") as it:
+        clock.drift(4)
+        node = await it.cluster.start("a", environment=clock.environment)
+        await eventually("a node at work", node.leads)
+        start = SystemClock().now()
+        due = [start + timedelta(milliseconds=1000 + 50 * n) for n in range(60)]
+        ids = await enqueue(node, due)
+        by_id = dict(zip(ids, due, strict=True))
+        half = start + timedelta(seconds=2.5)
+        await eventually("the next rate", lambda: SystemClock().now() >= half)
+        clock.drift(0.25)
 
         came = await wait_for(it, ids, within=20)
 

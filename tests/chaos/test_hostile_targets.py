@@ -64,7 +64,18 @@ async def attack(it: Bench, stack: AsyncExitStack) -> list[Hostile]:
 
 @pytest.mark.timeout(120)
 async def test_hostile_targets_cost_others_nothing_and_no_memory(tmp_path: Path, pg18_dsn: str) -> None:
-    async with bench(tmp_path, pg18_dsn, seed=9, rate=f"{RATE}/s") as it, AsyncExitStack() as stack:
+    await besieged(tmp_path, pg18_dsn)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(120)
+async def test_hostile_targets_cost_others_nothing_on_one_file_either(tmp_path: Path) -> None:
+    await besieged(tmp_path, f"sqlite:///{tmp_path / 'penstock.db'}")
+
+
+async def besieged(tmp_path: Path, url: str) -> None:
+    """Measure how a good target is served, then again beside hostile ones."""
+    async with bench(tmp_path, url, seed=9, rate=f"{RATE}/s") as it, AsyncExitStack() as stack:
         node: Node = await it.cluster.start("a")
         it.client.enqueue_many({"lane": MAIL, "payload": n} for n in range(30 * RATE))
         await eventually("more than the burst", lambda: it.listener.arrived() > 2 * RATE)
