@@ -17,6 +17,7 @@ from litestar.enums import HttpMethod, ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
 from penstock.api.cutting import cutting
+from penstock.api.marks import HEADER, mark
 from penstock.api.problems import AGAIN_AFTER_S, MEDIA_TYPE, Problem
 from penstock.api.scopes import SAFE
 from penstock.errors import InvalidSetting
@@ -105,16 +106,18 @@ class Guarded:
             await self.app(scope, receive, send)
             return
 
+        request = mark(scope)
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADERS]
+                message["headers"] = [*message["headers"], *_HEADERS, (HEADER, request.encode())]
             await send(message)
 
         problem = _oversized(scope) or _refusal(
             scope["method"], scope["headers"], self._names, addresses=self._addresses
         )
         if problem is not None:
-            await _send(problem, send_with_headers)
+            await _send(problem, request, send_with_headers)
             return
         held = Held(self._bodies)
         receiving = held.receiving(receive)
@@ -245,7 +248,7 @@ def _split(netloc: str, default: int) -> tuple[str, int]:
     return name.lower(), default if port is None else int(port)
 
 
-async def _send(problem: Problem, send: Any) -> None:  # noqa: ANN401 - ASGI's own
+async def _send(problem: Problem, request: str, send: Any) -> None:  # noqa: ANN401 - ASGI's own
     headers = [(b"content-type", MEDIA_TYPE.encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": problem.body()})
+    await send({"type": "http.response.body", "body": problem.body(request)})

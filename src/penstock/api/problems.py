@@ -8,6 +8,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
+from penstock.api.marks import mark_of
 from penstock.errors import (
     Forbidden,
     InUse,
@@ -25,6 +26,7 @@ from penstock.errors import (
     UnknownLane,
     VersionChanged,
 )
+from penstock.observability.logs import FIELDS
 from penstock.wire import encode
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -67,14 +69,15 @@ class Problem(Exception):
         self.facts = facts
         self.written: Mapping[str, str] = {}  # what a refused form held; only the page for its sender has it
 
-    def body(self) -> bytes:
-        """Return the JSON."""
+    def body(self, request: str = "") -> bytes:
+        """Return the JSON; `request` is the id of the request that it answers."""
         members = {
             "type": TYPE + self.kind,
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": _short(self.detail),
             "hint": _short(self.hint),
+            **({"request": request} if request else {}),
             **self.facts,
         }
         # What callers sent comes back in the words: a lone surrogate in it is no UTF-8.
@@ -152,7 +155,7 @@ def _bad_json(detail: str) -> Problem:
     )
 
 
-def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Return the response to an error; one that nobody foresaw is logged and tells nothing of itself."""
     match error:
         case Problem():
@@ -164,12 +167,15 @@ def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
             words = detail or HTTPStatus(status).phrase
             problem = Problem(status, kind, words, hint=hint, headers=_allowing(error.headers))
         case _:
-            _LOG.error("a request failed", exc_info=error)
-            problem = Problem(
-                500, "internal", "something went wrong in the node", hint="its log has the trace: report it"
-            )
+            mark, what = mark_of(request), f"{request.method} {request.scope['path']}"
+            _LOG.error("request %s failed: %s", mark, what, exc_info=error, extra={FIELDS: {"request": mark}})
+            hint = f"its log has the trace, under request {mark}: report it"
+            problem = Problem(500, "internal", "something went wrong in the node", hint=hint)
     return Response(
-        problem.body(), media_type=MEDIA_TYPE, status_code=problem.status, headers=problem.headers
+        problem.body(mark_of(request)),
+        media_type=MEDIA_TYPE,
+        status_code=problem.status,
+        headers=problem.headers,
     )
 
 

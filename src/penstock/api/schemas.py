@@ -115,7 +115,7 @@ _FILTER: Final[Schema] = {"type": "string", "maxLength": 4000}
 SCHEMAS: Final[Mapping[str, Schema]] = {
     "Problem": made(
         {"type": STRING, "title": STRING, "status": INTEGER, "detail": STRING, "hint": STRING},
-        {"field": STRING},
+        {"field": STRING, "request": STRING},
     ),
     "NewJob": made({"lane": STRING}, _SAID, open_=False),
     "NewJobs": made({"jobs": {"type": "array", "items": ref("NewJob"), "maxItems": 1000}}, open_=False),

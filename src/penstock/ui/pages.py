@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.desk import Desk
+from penstock.api.marks import mark_of
 from penstock.api.problems import Problem, answer, problem_of
 from penstock.errors import PenstockError, UnknownLane
 from penstock.observability.health import Health
@@ -70,6 +71,7 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
             "status": status,
             "text": _text(problem, status),
             "hint": getattr(problem, "hint", ""),
+            "request": mark_of(request),
             "log_in": _log_in(request) if status == HTTPStatus.UNAUTHORIZED else None,
             "written": _typed(problem.written) if isinstance(problem, Problem) else {},
             "still": request.method != "GET",
