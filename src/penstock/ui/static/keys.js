@@ -53,6 +53,7 @@ async function found(text) {
   if (ULID.test(word)) return [{ text: word.toUpperCase(), hint: "job", href: `/jobs/${word.toUpperCase()}` }];
   const all = [...places(), ...(await names()).lanes.map((name) => ({ text: name, hint: "lane", href: `/lanes/${encodeURIComponent(name)}` }))];
   const some = all.filter((place) => place.text.toLowerCase().includes(word)).slice(0, 12);
+  if (word) some.push({ text: `Group: ${text.trim()}`, hint: "group", href: `/groups?group=${encodeURIComponent(text.trim())}` });
   if (word) some.push({ text: `Jobs: ${text.trim()}`, hint: "find", href: `/jobs?q=${encodeURIComponent(text.trim())}` });
   return some;
 }
