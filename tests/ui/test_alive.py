@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from penstock import Client
-from tests.ui.browsing import tab
+from tests.ui.browsing import serious, tab
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -38,6 +38,7 @@ def test_the_first_page_ticks_itself_until_there_is_an_overview(browser: Browser
         expect(page.locator("h1")).to_have_text("Your first job")
         expect(page.locator(".steps li.done")).to_have_count(3)
         assert f"curl {url}/api/jobs" in page.locator("main").inner_text()
+        assert serious(page) == []
         page.get_by_role("button", name="Send a demo job").click()
 
         expect(page.locator("h1")).to_have_text("Overview")
@@ -57,6 +58,7 @@ def test_dead_letters_of_one_cause_are_replayed_in_bulk(browser: Browser, tmp_pa
 
             expect(page.locator("h1 .state")).to_have_text("done")
             expect(page.locator("#done")).to_have_text("7")
+            assert serious(page) == []
         for job in dead:
             assert client.wait(job, timedelta(seconds=60)).state.label == "succeeded"
         said = [entry.reason for entry in client.store.audit_log(limit=50).entries]

@@ -14,7 +14,7 @@ from penstock.ports.store import Ask
 from penstock.stores.connect import connect
 from tests.api.node import Http, served
 from tests.security.conftest import PASSWORD, make_user
-from tests.ui.browsing import tab
+from tests.ui.browsing import serious, tab
 from tests.ui.conftest import Seeded
 from tests.ui.test_screens import opened
 
@@ -50,6 +50,7 @@ def test_whoever_is_logged_out_is_led_to_the_login_and_back(
             client.store.close_session(hashed(cookie["value"]))  # in another tab, or by an admin
 
             expect(page.locator("[name=password]")).to_be_visible()
+            assert serious(page) == []
             log_in(page)
             assert page.url == http.node.url + path
 
@@ -67,6 +68,7 @@ def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
 
             expect(page.locator("h1")).to_have_text("You are logged out")
             expect(page.locator("main pre").last).to_contain_text('{"n": "<b>",\n "long": "text"}')
+            assert serious(page) == []
             expect(page.locator("#live")).to_have_attribute("data-state", "paused")
             page.get_by_role("link", name="Log in").click()
             log_in(page)
@@ -82,6 +84,7 @@ def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: S
 
         expect(page.locator("h1")).to_have_text("There is no such page")
         expect(page.locator("main")).to_contain_text("brief")
+        assert serious(page) == []
         expect(page.locator("#live")).to_have_attribute("data-state", "live")
 
 
