@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from threading import Event
-from typing import Any
+from threading import Event, Thread
+from typing import IO, Any, cast
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -44,23 +44,31 @@ SCREENS = {
     "audit": "/audit",
     "access": "/access",
 }
+# To be looked at, not for the docs.
+FORMS = {
+    "new-job": "/jobs/new?lane=orders",
+    "new-lane": "/new-lane",
+    "edit": "/jobs?q=lane:orders+state:dead",
+    "error": "/nowhere",
+    "login": "/login",
+}
+EMPTY = {"first": "/"}
 
 
 @contextmanager
-def demonstration(warm_up: float) -> Iterator[str]:
-    """Run the demonstration and yield its address once it has run for a while."""
+def node(*options: str) -> Iterator[tuple[str, str]]:
+    """Run a node on a store of its own; yield its address and that of its store."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "penstock", "dev", "--demo", "--port", "0"]
-        with (Path(folder) / "log").open("w+") as log:
-            process = subprocess.Popen(command, stdout=log, cwd=folder)
-            try:
-                Event().wait(warm_up)
-                furnish(f"sqlite:///{folder}/penstock.db")
-                log.seek(0)
-                yield next(line.split()[1] for line in log if line.startswith("  page"))
-            finally:
-                process.send_signal(signal.SIGINT)
-                process.wait(60)
+        command = [sys.executable, "-m", "penstock", "dev", *options, "--port", "0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
+        try:
+            said = cast("IO[str]", process.stdout)
+            url = next(line.split()[1] for line in said if line.startswith("  page"))
+            Thread(target=said.read, daemon=True).start()  # a full pipe would stop the node
+            yield url, f"sqlite:///{folder}/penstock.db"
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
 
 
 def furnish(url: str) -> None:
@@ -81,9 +89,12 @@ def furnish(url: str) -> None:
 def pictured(page: Page, name: str, path: str, target: Path) -> None:
     """Open a screen and take its picture; the job, and the operation, is the first one of a list."""
     page.goto(path)
-    if name in ("job", "operation"):
+    if name in ("job", "operation", "edit"):
         page.locator("tbody tr a").first.click()
-    page.wait_for_selector('#live[data-state="live"]')
+    if name == "edit":
+        page.locator("main a.button", has_text="Edit").click()
+    if name != "login":  # which has no script
+        page.wait_for_selector('#live[data-state="live"]')
     page.wait_for_timeout(700)
     height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
     width = page.viewport_size["width"] if page.viewport_size else 1280
@@ -107,26 +118,40 @@ def main() -> None:
     runs = [(1280, "light")] if options.docs else [(w, t) for w in WIDTHS for t in ("light", "dark")]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        screens = SCREENS if options.docs else SCREENS | FORMS
         if options.url:
-            taken(browser, options.url, runs, folder, docs=options.docs)
+            taken(browser, options.url, screens, runs, folder, docs=options.docs)
         else:
-            with demonstration(options.warm_up) as url:
-                taken(browser, url, runs, folder, docs=options.docs)
+            with node("--demo") as (url, store):
+                Event().wait(options.warm_up)
+                furnish(store)
+                taken(browser, url, screens, runs, folder, docs=options.docs)
+            if not options.docs:
+                with node() as (url, _):
+                    taken(browser, url, EMPTY, runs, folder, docs=False)
+    size = sum(file.stat().st_size for file in folder.glob("*.png"))
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, {size / 1e6:.1f} MB")
 
 
-def taken(browser: Browser, url: str, runs: list[tuple[int, str]], folder: Path, *, docs: bool) -> None:
+def taken(
+    browser: Browser,
+    url: str,
+    screens: Mapping[str, str],
+    runs: list[tuple[int, str]],
+    folder: Path,
+    *,
+    docs: bool,
+) -> None:
     """Take all pictures of some sizes and themes."""
     for width, theme in runs:
         context = browser.new_context(
             base_url=url, viewport={"width": width, "height": 800}, color_scheme=theme
         )
         page = context.new_page()
-        for name, address in SCREENS.items():
+        for name, address in screens.items():
             suffix = "" if docs else f"-{width}-{theme}"
             pictured(page, name, address, folder / f"{name}{suffix}.png")
         context.close()
-    size = sum(file.stat().st_size for file in folder.glob("*.png"))
-    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":
