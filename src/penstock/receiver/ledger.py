@@ -1,7 +1,9 @@
 """How a request compares with what came before it: retries, duplicates, order within groups.
 
-Order is checked by sequence, on the first request of each job: later ones may come at any time. Jobs of mode
-`immediate` keep none. What is remembered is bounded; of the jobs that came longest ago nothing is known.
+Order is checked by sequence, on the first request of each job: later ones may come at any time. Jobs of one
+sequence are not compared: a request does not tell which the store took first, and ids do not either, for each
+client makes its own, or the caller does. Jobs of mode `immediate` keep no order. What is remembered is
+bounded; of the jobs that came longest ago nothing is known.
 """
 
 from collections import OrderedDict
