@@ -7,7 +7,7 @@ import pytest
 from penstock.domain.limits import Account, Lease, Limit
 from penstock.domain.pools import pool
 from penstock.domain.rates import Bucket
-from penstock.domain.vitals import PoolUse, limit_of, pool_limits, pool_uses
+from penstock.domain.vitals import KeyUse, PoolUse, limit_of, pool_limits, pool_uses
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 LATER, BEFORE = NOW + timedelta(seconds=5), NOW - timedelta(seconds=5)
@@ -57,4 +57,25 @@ def test_a_bucket_fills_up_again_and_the_fullest_key_is_named() -> None:
     empty = Account(Bucket(0, NOW))
     half = Account(Bucket(0, NOW - timedelta(milliseconds=500)))
 
-    assert use("mail", a=half, b=empty, c=half) == PoolUse(1.0, 0, 3, "b")
+    found = use("mail", a=half, b=empty, c=half)
+
+    assert found[:6] == (1.0, 0, 3, "b", 0.0, 1)
+    assert found.crowded == (KeyUse("b", 1.0, 0, 0.0), KeyUse("c", 0.5, 0, 5.0), KeyUse("a", 0.5, 0, 5.0))
+
+
+def test_a_limit_is_reached_when_no_slot_is_free_or_no_whole_token_is_left() -> None:
+    nearly = Account(Bucket(0, NOW - timedelta(milliseconds=99)))
+    one = Account(Bucket(0, NOW - timedelta(milliseconds=100)))
+
+    assert use("mail", a=nearly, b=one).at_limit == 1
+    assert [use("web", all=Account(open=jobs)).at_limit for jobs in (0, 3, 4)] == [0, 0, 1]
+
+
+def test_of_very_many_keys_the_fullest_are_named_and_those_at_rest_are_not() -> None:
+    rests, busy = Account(), Account(Bucket(0, NOW))
+    accounts = {f"k{n}": busy if n % 2 else rests for n in range(20)}
+    found = use("mail", **accounts)
+
+    assert (found.keys, found.at_limit) == (20, 10)
+    assert [each.key for each in found.crowded] == ["k9", "k7", "k5", "k3", "k19"]
+    assert [each.key for each in use("mail", k0=rests, k1=busy).crowded] == ["k1"]

@@ -12,7 +12,7 @@ from penstock.domain.gates import Gate
 from penstock.domain.lanes import SETTINGS
 from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, TryAgain, Unknown, Unsent
 from penstock.domain.states import JobState
-from penstock.ports.events import JobDied, LaneFailed, ReturnedJobs, SinkFailed
+from penstock.ports.events import Called, JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
 from penstock.scheduler import outlets
 from penstock.stores.sql.database import Row
@@ -29,6 +29,15 @@ async def test_what_is_due_is_sent_and_done(engine: Engine) -> None:
 
     assert sorted(call.envelope.id for call in engine.sent) == sorted(ids)
     assert {call.envelope.number for call in engine.sent} == {1}
+
+
+async def test_a_call_says_whom_it_went_to(engine: Engine) -> None:
+    engine.lane(target="https://User:pw@Shop.example/hook")
+    async with engine.node():
+        await engine.ended(*engine.enqueue({}, {"target": "http://other.example:81/x"}))
+
+    found = {event.target for event in engine.events if isinstance(event, Called)}
+    assert found == {"https://shop.example", "http://other.example:81"}
 
 
 async def test_a_pass_leaves_a_row_that_says_where_its_time_went(engine: Engine) -> None:

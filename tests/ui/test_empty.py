@@ -38,7 +38,7 @@ def words_of(http: Http, path: str) -> str:
         ("/groups?show=blocked", "No group is blocked"),
         ("/groups?group=zz", "No group of that name has anything to do"),
         ("/dead", "No dead letter"),
-        ("/pools", "Every target answers"),
+        ("/pools", "No target is in trouble or was called lately"),
         ("/operations", "No bulk operation yet"),
         ("/nodes", "No node is alive"),
         ("/history", "Nothing ended like that"),

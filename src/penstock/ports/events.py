@@ -62,7 +62,10 @@ class Claimed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called(Event):
-    """A sink was called and answered, or not; `lag` is the delay after due, `error` the first one it gave."""
+    """A sink was called and answered, or not; `lag` is the delay after due, `error` the first one it gave.
+
+    `target` is whom the call went to, as breakers know it; None = several, or one that is no URL.
+    """
 
     lane: str
     sink: str
@@ -71,6 +74,7 @@ class Called(Event):
     took: float
     lag: float
     error: str | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

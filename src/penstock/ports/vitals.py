@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from penstock.domain.vitals import PoolUse, Vitals
+from penstock.domain.vitals import KeyUse, PoolUse, Vitals
 
-__all__ = ["PoolUse", "VitalSigns", "Vitals"]
+__all__ = ["KeyUse", "PoolUse", "VitalSigns", "Vitals"]
 
 
 class VitalSigns(Protocol):

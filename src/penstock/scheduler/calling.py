@@ -64,7 +64,9 @@ def _broken(deck: Deck, plan: Plan, error: BaseException, jobs: int) -> list[Ans
     return [Unknown(f"{type(error).__name__}: {error}")] * jobs
 
 
-def tell(deck: Deck, plan: Plan, answers: Sequence[Answer], *, took: float, lag: float) -> None:
+def tell(
+    deck: Deck, plan: Plan, batch: Sequence[Claimed], answers: Sequence[Answer], *, took: float, lag: float
+) -> None:
     """Count what a call was answered, and tell of it."""
     kinds = Counter(type(answer).__name__.lower() for answer in answers)
     deck.count(kinds)
@@ -77,6 +79,7 @@ def tell(deck: Deck, plan: Plan, answers: Sequence[Answer], *, took: float, lag:
             took=took,
             lag=lag,
             error=next((text for answer in answers if (text := getattr(answer, "error", None))), None),
+            target=plan.aim(batch[0]) if len(batch) == 1 else None,
         )
     )
 

@@ -297,7 +297,7 @@ class Flight:
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
             self._deck.breakers.note(plan.aim(claimed), answer, asleep=asleep)
         lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
-        tell(self._deck, plan, answers, took=took, lag=lag)
+        tell(self._deck, plan, batch, answers, took=took, lag=lag)
         self._finish(batch, outcomes)
 
     def _finish(self, batch: Sequence[Claimed], outcomes: dict[int, Outcome]) -> None:

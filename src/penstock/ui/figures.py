@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.api.stats import Stats
 from penstock.observability.hour import STEP_S, Hour, Step
+from penstock.observability.targets import Calls
 from penstock.ports.executor import Executor
 from penstock.ui.cluster import Cluster, Sum
 
@@ -88,6 +89,10 @@ class Figures:
         lane["failed"], lane["calls"] = sum(s.failed for s in steps), sum(lane["spark"])
         lane["forecast"] = None if now is None else self.forecast(lane["lane"], lane, now)
         return lane
+
+    def targets(self) -> dict[str, Calls]:
+        """Return how calls of this node to each target went in the last ten minutes."""
+        return self._hour.targets.lately()
 
     def forget(self) -> None:
         """Ask the store anew the next time: somebody changed something and wants to see it."""

@@ -1,5 +1,6 @@
-"""What changes seldom and every page wants: lanes, pools, who stopped them, targets; asked once a second.
+"""What changes seldom, or every page wants: lanes, pools and their use, who stopped them, targets.
 
+It is asked for once a second.
 Whoever changes something through a page sees it at once: what is kept is forgotten then.
 """
 
@@ -15,7 +16,7 @@ from penstock.ports.store import Store
 
 MOST: Final = 10_000
 FRESH_S: Final = 1.0
-KEPT: Final = frozenset({"lanes", "pools", "store_pause", "targets", "nodes", "leader"})
+KEPT: Final = frozenset({"lanes", "pools", "store_pause", "targets", "nodes", "leader", "vitals"})
 
 
 class Kept:

@@ -59,8 +59,9 @@ class VitalsTests:
             store.permit(1, [Need(limit, tokens=tokens)], ttl=TTL)
 
         use = store.vitals().pools["web"]
-        assert (use.keys, use.fullest) == (2, "zeta")
+        assert (use.keys, use.fullest, use.at_limit) == (2, "zeta", 1)
         assert use.saturation > 0.99
+        assert [each.key for each in use.crowded] == ["zeta", "acme"]
 
     def test_a_pool_with_very_many_keys_does_not_hide_others(self, store: Store) -> None:
         """Nor those whose names begin with its own."""

@@ -1,7 +1,8 @@
-"""`/pools`: the limits that lanes share, and the targets that are in trouble."""
+"""`/pools`: the limits that lanes share and how much of them is taken, and how targets do."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
@@ -11,15 +12,21 @@ from penstock.api.scopes import needs
 from penstock.api.stats import MOST_LANES
 from penstock.config import changing
 from penstock.domain.access import Scope
-from penstock.domain.notes import read
+from penstock.domain.breakers import Target
+from penstock.domain.notes import Said, read
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
+from penstock.domain.vitals import PoolUse
 from penstock.errors import InvalidSetting, NotFound
+from penstock.observability.targets import Calls
 from penstock.ui import telling
 from penstock.ui.settings import given
 from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, reason_of, who
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
+
+MOST_TARGETS: Final = 100
+UNUSED: Final = PoolUse()
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -78,9 +85,10 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 def _view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
-    pools, lanes = site.look.pools(), site.look.lanes()
-    targets = site.look.targets()
-    waits = [limit for node in site.look.nodes() for limit in read(node.note).limits]
+    pools, lanes, uses = site.look.pools(), site.look.lanes(), site.look.vitals().pools
+    said = [read(node.note) for node in site.look.nodes()]
+    waits = [limit for each in said for limit in each.limits]
+    targets = _targets(site.look.targets(), site.figures.targets(), now)
     return {
         "screen": "pools",
         "f": figures,
@@ -88,12 +96,15 @@ def _view(site: Site) -> dict[str, Any]:
             {
                 "pool": each,
                 "lanes": sorted(name for name, lane in lanes.items() if lane["pool"] == each.name),
-                "full": [limit for limit in waits if limit.split("/")[:2] == ["pool", each.name]],
+                "use": uses.get(each.name, UNUSED),
+                "full": any(_is_of(limit, each.name) for limit in waits),
+                "waiting": _waiting(said, each.name),
                 "stopped": each.stopped(now),
             }
             for each in pools.values()
         ],
-        "targets": [target.at(now) for target in sorted(targets.values(), key=lambda one: one.name)],
+        "targets": targets[:MOST_TARGETS],
+        "more_targets": max(0, len(targets) - MOST_TARGETS),
         "hosts": sorted({name for lane in lanes.values() if (name := target_of(lane["target"]))})[:200],
         "limited": [
             {"lane": name, "rate": lane["rate"], "most": lane["max_in_flight"], "pool": lane["pool"],
@@ -103,6 +114,30 @@ def _view(site: Site) -> dict[str, Any]:
         "more_limited": max(0, len(lanes) - MOST_LANES),
         "now": now,
     }  # fmt: skip
+
+
+def _targets(known: Mapping[str, Target], called: Mapping[str, Calls], now: datetime) -> list[dict[str, Any]]:
+    """Return every target that is in trouble or was called lately: trouble first, then those called most."""
+    rows = [
+        {"target": known.get(name, Target(name)).at(now), "calls": called.get(name)}
+        for name in known.keys() | called.keys()
+    ]
+
+    def rank(row: Mapping[str, Any]) -> tuple[bool, bool, int, str]:
+        target, calls = row["target"], row["calls"] or Calls()
+        return not target.troubled, not target.failures, -calls.calls, target.name
+
+    return sorted(rows, key=rank)
+
+
+def _is_of(limit: str, pool: str) -> bool:
+    """Say whether a limit, by the name that nodes give it, is that of a pool or of one of its keys."""
+    return limit.split("/")[:2] == ["pool", pool]
+
+
+def _waiting(said: Sequence[Said], pool: str) -> int:
+    """Return how many jobs wait for a pool, of those that nodes have in hand."""
+    return sum(jobs for each in said for limit, jobs in each.queues.items() if _is_of(limit, pool))
 
 
 def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> Told:
