@@ -49,6 +49,7 @@ from penstock.observability.live import Live
 from penstock.observability.loop import watch_loop
 from penstock.observability.metrics import Metrics
 from penstock.observability.otel import start_tracing
+from penstock.observability.process import process_figures
 from penstock.observability.story import Story, keep_telling
 from penstock.observability.subscribers import emit_to
 from penstock.observability.supervisor import Supervisor
@@ -163,6 +164,7 @@ class App:
         queue = store if routing is None else RungQueue(store, routing.ring)
         open_sink = self._open_sink(store, queue, executor, tokens, socks.api)
         node = self._node(store, executor, emit, open_sink)
+        node.figures = partial(process_figures, live)
         processor = Processor(ground, open_sink, tokens)
         client = Client(store, actor="api", clock=self.clock)
         stats = Stats(client, live=live, health=health, version=__version__, monotonic=self.clock.monotonic)
@@ -196,8 +198,7 @@ class App:
             if socks.metrics is not None:
                 apart = self._metrics_app(client, api_threads, registry, callers)
                 tasks.create_task(serve_on(apart, socks.metrics, http_over))
-            turned = partial(self._turned, live, metrics)
-            tasks.create_task(watch_loop(turned, monotonic=self.clock.monotonic, stop=http_over))
+            tasks.create_task(watch_loop(partial(self._turned, live, metrics), monotonic=now, stop=http_over))
             tasks.create_task(keep_telling(story, http_over))
             tasks.create_task(figures.keep_sampling(api_threads, http_over))
             hearing = (store, asyncio.get_running_loop(), node.wake, self.stop)

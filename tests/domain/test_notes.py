@@ -34,6 +34,26 @@ def test_only_what_is_new_is_worth_telling_and_a_later_time_is_not() -> None:
     assert gist(note.format(0, "a")) != gist(note.format(0, "b"))
 
 
+def test_figures_that_change_all_the_time_are_read_and_are_nothing_new() -> None:
+    note = (
+        '{{"claimed": {}, "skew_us": -{}, "memory": {}, "loop_delay_us": {},'
+        ' "leads": {{"term": {}, "since": "{}"}}}}'
+    )
+    said = read(note.format(3, 1500, 2**20, 20, 7, NOW.isoformat()))
+
+    assert (said.claimed, said.memory, said.term, said.led_since) == (3, 2**20, 7, NOW)
+    assert (said.skew, said.loop_delay) == (timedelta(microseconds=-1500), timedelta(microseconds=20))
+    again = note.format(4, 2, 3, 4, 7, (NOW + ALIVE).isoformat())
+    assert gist(note.format(3, 1500, 2**20, 20, 7, NOW.isoformat())) == gist(again)
+    assert gist(note.format(4, 2, 3, 4, 8, NOW.isoformat())) != gist(again)
+
+
+@pytest.mark.parametrize("nonsense", ["1e400", '"1"', "-1" + "0" * 30, "[]", "null"])
+def test_figures_that_are_none_are_unknown(nonsense: str) -> None:
+    names = ("claimed", "skew_us", "memory", "loop_delay_us", "leads")
+    assert read("{" + ", ".join(f'"{name}": {nonsense}' for name in names) + "}") == Said()
+
+
 @pytest.mark.parametrize(
     "note", [None, "", "{}", "nonsense", "[1]", "[" * 100_000, '{"lanes": 1, "sinks": [], "limits": "x"}']
 )

@@ -1,9 +1,11 @@
 """What is on record, and in the log, of stops that are over and of nodes that died."""
 
+import asyncio
 from datetime import datetime, timedelta
 from random import Random
 
 from penstock.domain.lanes import lane
+from penstock.domain.notes import Said, read
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Claimed, Event, LaneChanged, Recovered, SettledBatch
 from penstock.ports.executor import ThreadExecutor
@@ -48,6 +50,33 @@ async def test_a_lapse_is_on_record_as_that_of_the_node_that_had_the_job(engine:
     job = engine.client.get(id_)
     assert job.context is not None
     assert job_object(job)["run_at"] == job.context.run_at
+
+
+async def test_a_node_tells_what_it_has_claimed_how_it_does_and_since_when_it_leads(engine: Engine) -> None:
+    """The process is known to whoever runs the node; the clocks and the term to the node itself."""
+    gate = asyncio.Event()
+
+    async def wait(_: object) -> None:
+        await gate.wait()
+
+    engine.lane()
+    engine.answers["orders"] = wait
+    engine.enqueue({}, {}, {})
+
+    def said() -> Said:
+        return read(engine.store.nodes()[0].note) if engine.store.nodes() else Said()
+
+    async with engine.node(**EAGER) as node:
+        node.figures = lambda: {"memory": 5 * 2**20, "loop_delay_us": 900}
+        await engine.until(lambda: said().claimed == 3 and said().term is not None)
+        told = said()
+        gate.set()
+
+    assert (told.memory, told.loop_delay) == (5 * 2**20, timedelta(microseconds=900))
+    assert told.skew is not None
+    assert abs(told.skew) < timedelta(seconds=30)  # the same machine, but it may be busy
+    assert told.led_since is not None
+    assert engine.store.now() - timedelta(minutes=5) < told.led_since <= engine.store.now()
 
 
 async def test_whoever_sends_nothing_does_not_say_that_settings_are_in_force() -> None:

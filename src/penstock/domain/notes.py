@@ -4,7 +4,8 @@
      "limits": {"pool/web": "2026-01-01T00:00:00Z", "lane/orders": "slots"}, "queues": {"pool/web": 3},
      "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
      "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "stops": true, "sent": 1200,
-     "failed": 3}
+     "failed": 3, "claimed": 40, "skew_us": 1500, "memory": 90000000, "loop_delay_us": 2100,
+     "leads": {"term": 4, "since": "2026-01-01T00:00:00Z"}}
 
 `sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
 when the next token of a limit is expected, null when that depends on others, `slots` when it is not tokens
@@ -13,9 +14,11 @@ has as many jobs in hand as it takes. `calls` says since when a call for a job i
 when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
 it still has; `standby` when it must not claim since it does not have the lease, and says why if it cannot
 even ask for that; `stops` when it is on its way out, or gone; `sent` and `failed` count jobs since the node
-started. A node that does not say is taken to serve every lane and to know of no trouble; whatever else is
-wrong with a note is passed over: it only serves to explain. A router serves none: it has a number to lease
-limits under, and sends no lane's jobs.
+started, `claimed` those it has in hand. `skew_us` is by how much the store's clock is ahead of the node's;
+`memory` (bytes) and `loop_delay_us` (the longest of the last minute) are of its process. `leads` is there
+while it does: under which term, and since when. A node that does not say is taken to serve every lane and to
+know of no trouble; whatever else is wrong with a note is passed over: it only serves to explain. A router
+serves none: it has a number to lease limits under, and sends no lane's jobs.
 """
 
 import json
@@ -29,6 +32,7 @@ from penstock.domain.standing import NodeRow, holder_name
 ALIVE: Final = timedelta(seconds=20)
 ALL_LANES: Final = "*"
 SLOTS: Final = "slots"
+LONGEST_US: Final = 10**16  # some hundred years
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,12 @@ class Said:
     stops: bool = False
     sent: int | None = None
     failed: int = 0
+    claimed: int | None = None
+    skew: timedelta | None = None
+    memory: int | None = None
+    loop_delay: timedelta | None = None
+    term: int | None = None
+    led_since: datetime | None = None
     who: str | None = None
 
     @property
@@ -80,10 +90,10 @@ def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
 
 
 def gist(note: str | None) -> object:
-    """Return what a note says apart from times: as long as that is the same it need not be told anew."""
+    """Return what a note says apart from times and counts: while that is the same nothing need be told."""
     said = read(note)
     busy = said.limits.keys(), said.full, said.crowded, said.calls.keys(), said.waits.keys()
-    return said.lanes, said.sinks, said.refused, busy, said.drains, said.standby, said.stops
+    return said.lanes, said.sinks, said.refused, busy, said.drains, said.standby, said.stops, said.term
 
 
 def read(note: str | None) -> Said:
@@ -95,7 +105,7 @@ def read(note: str | None) -> Said:
     if not isinstance(said, dict):
         return Said()
     lanes, crowded = said.get("lanes"), said.get("crowded")
-    limits, queues = _mapping(said, "limits"), _mapping(said, "queues")
+    limits, queues, leads = (_mapping(said, name) for name in ("limits", "queues", "leads"))
     return Said(
         lanes=frozenset(map(str, lanes)) if isinstance(lanes, list) else frozenset({ALL_LANES}),
         sinks={name: str(error) for name, error in _mapping(said, "sinks").items()},
@@ -111,6 +121,12 @@ def read(note: str | None) -> Said:
         stops=said.get("stops") is True,
         sent=_count(said, "sent"),
         failed=_count(said, "failed") or 0,
+        claimed=_count(said, "claimed"),
+        skew=_length(said, "skew_us"),
+        memory=_count(said, "memory"),
+        loop_delay=_length(said, "loop_delay_us"),
+        term=_count(leads, "term"),
+        led_since=_time(leads.get("since")),
     )
 
 
@@ -122,6 +138,11 @@ def _mapping(said: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _count(said: Mapping[str, Any], name: str) -> int | None:
     value = said.get(name)
     return value if isinstance(value, int) and value >= 0 else None
+
+
+def _length(said: Mapping[str, Any], name: str) -> timedelta | None:
+    value = said.get(name)
+    return timedelta(microseconds=value) if isinstance(value, int) and abs(value) < LONGEST_US else None
 
 
 def _times(said: Mapping[str, Any], name: str) -> dict[str, datetime | None]:

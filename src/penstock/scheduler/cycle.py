@@ -48,6 +48,11 @@ class LaneCycle:
         self.crowded = False
         self._part = f"claim {name}"
 
+    @property
+    def claimed(self) -> int:
+        """How many jobs of the lane this node has in hand."""
+        return sum(flight.undecided for flight in self._flights)
+
     def notice(self, work: Work) -> None:
         """Learn from the scout when there is something to do."""
         self._jobs_at, self._groups_at = work

@@ -8,7 +8,7 @@ On the way out a leader resigns, so that the next one need not wait for the leas
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from penstock.domain.leases import Term, trusted, trusted_until
@@ -29,6 +29,7 @@ class Leader:
     ttl: timedelta = TTL
     _term: Term | None = None
     _until: float = 0.0
+    _since: float = 0.0
 
     @property
     def term(self) -> Term | None:
@@ -38,6 +39,14 @@ class Leader:
     def leads(self) -> bool:
         """Say whether this node leads, and knows it."""
         return self._term is not None and trusted(self.ground.monotonic(), self._until)
+
+    def told(self, now: float, here: datetime) -> dict[str, object]:
+        """Return what the node's note says of its term, at this time of ours and of the store."""
+        term = self.term
+        if term is None:
+            return {}
+        since = here - timedelta(seconds=now - self._since)
+        return {"leads": {"term": term.number, "since": since.isoformat(timespec="seconds")}}
 
     async def tick(self) -> bool:
         """Prolong the term, or try to get one."""
@@ -51,6 +60,7 @@ class Leader:
             self._until = trusted_until(started, self.ttl)
         number = (self._term or before or Term(0, "", ground.clock.now())).number
         if (before is None) != (self._term is None):
+            self._since = started
             ground.emit(LeaderChanged(node=self.node, term=number, leads=self._term is not None))
         return False
 

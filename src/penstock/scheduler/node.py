@@ -75,6 +75,7 @@ class Node:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     standby: Standby | None = None
+    figures: Callable[[], Mapping[str, int]] = dict  # of the process, for the note: what only its host knows
     deck: Deck = field(init=False)
     leader: Leader = field(init=False)
     scout: Scout = field(init=False)
@@ -200,18 +201,20 @@ class Node:
             self.wake()
 
     def _note(self) -> str:
-        """Return what this node knows that explains why jobs wait."""
-        now = self.ground.monotonic()
-        here = self.deck.time.now(now) if self.deck.time.known else self.ground.clock.now()
+        """Return what this node knows that explains why jobs wait, and how it does."""
+        now, clock = self.ground.monotonic(), self.ground.clock.now()
+        here = self.deck.time.now(now) if self.deck.time.known else clock
         reached = self.deck.limits.reached()
         limits = {name: _when(limit.next_token, now, here) for name, limit in reached.items()}
-        idle: dict[str, object] = {}
+        more: dict[str, object] = {}
         if self.deck.board.drain is not None:
-            idle["drains"] = len(self.deck.holdings.claims)
+            more["drains"] = len(self.deck.holdings.claims)
         if not self._leads():
-            idle["standby"] = self.standby.trouble if self.standby else ""
+            more["standby"] = self.standby.trouble if self.standby else ""
         if self.deck.stop.is_set():
-            idle["stops"] = True
+            more["stops"] = True
+        if self.deck.time.known:
+            more["skew_us"] = (here - clock) // timedelta(microseconds=1)
         return json.dumps(
             {
                 "lanes": list(self.options.lanes),
@@ -222,7 +225,10 @@ class Node:
                 "failed": self.deck.failed,
                 "queues": {name: limit.queue for name, limit in reached.items()},
                 "crowded": [name for name, cycle in self._cycles.items() if cycle.crowded],
-                **idle,
+                "claimed": sum(cycle.claimed for cycle in self._cycles.values()),
+                **more,
+                **self.figures(),
+                **self.leader.told(now, here),
                 **self.deck.air.told(now, here),
             }
         )

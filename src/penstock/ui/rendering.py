@@ -12,7 +12,7 @@ from penstock.ui.assets import Assets
 
 FILTERS: Final = (
     "number", "short", "span", "ms", "ago", "at", "stamp", "clock", "size", "pretty", "plural", "setting",
-    "sentence",
+    "sentence", "octets",
 )  # fmt: skip
 STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead")
 

@@ -76,6 +76,16 @@ def size(text: str | None) -> str:
     return f"{length:,} B" if length < 10_240 else f"{length / 1024:,.0f} KiB"
 
 
+def octets(count: int | None) -> str:
+    """Return how much memory something has: 640 KiB, 92 MiB, 1.4 GiB."""
+    if count is None:
+        return NONE
+    for unit, length in (("GiB", 2**30), ("MiB", 2**20)):
+        if count >= length:
+            return f"{count / length:,.1f} {unit}" if unit == "GiB" else f"{count / length:,.0f} {unit}"
+    return f"{count / 1024:,.0f} KiB"
+
+
 class _Number(str):
     """A number as it was written: 1.0 stays 1.0, and 30 digits stay 30 digits."""
 

@@ -1,4 +1,4 @@
-"""`/nodes`: who is alive, who leads, what keeps whom from sending."""
+"""`/nodes`: who is alive and how it does, who leads, what keeps whom from sending."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -17,6 +17,9 @@ from penstock.ui.telling import Told, undo
 
 ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
+NONE: Final = timedelta(0)
+SKEWED: Final = timedelta(seconds=2)  # as the alert that we ship
+SLOW: Final = timedelta(milliseconds=500)  # an event loop that late sends late
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -49,16 +52,29 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 def _view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
-    nodes = [
-        {"node": node, "said": said, "alive": now - node.seen_at < ALIVE}
+    leader = site.look.leader()
+    nodes: list[dict[str, Any]] = [
+        {
+            "node": node,
+            "said": said,
+            "alive": now - node.seen_at < ALIVE,
+            "skewed": said.skew is not None and abs(said.skew) > SKEWED,
+            "slow": said.loop_delay is not None and said.loop_delay > SLOW,
+        }
         for node in site.look.nodes()[:MOST]
         for said in [read(node.note)]
         if said.sends
     ]
+    alive = [each for each in nodes if each["alive"]]
     return {
         "screen": "nodes",
         "f": figures,
         "now": now,
         "nodes": sorted(nodes, key=lambda each: (not each["alive"], -each["node"].id)),
-        "leader": site.look.leader(),
+        "alive": len(alive),
+        "leader": leader,
+        "leads": next((each["said"] for each in alive if each["node"].id == leader), None),
+        "claimed": sum(each["said"].claimed or 0 for each in alive),
+        "latest": max(alive, key=lambda each: each["said"].loop_delay or NONE, default=None),
+        "off": max(alive, key=lambda each: abs(each["said"].skew or NONE), default=None),
     }
