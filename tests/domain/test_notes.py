@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.domain.notes import ALIVE, Said, alive, gist, read
+from penstock.domain.notes import ALIVE, Recovery, Said, alive, gist, read
 from penstock.domain.standing import NodeRow
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,9 +48,18 @@ def test_figures_that_change_all_the_time_are_read_and_are_nothing_new() -> None
     assert gist(note.format(4, 2, 3, 4, 8, NOW.isoformat())) != gist(again)
 
 
+def test_what_was_recovered_is_read_and_half_of_it_is_nothing() -> None:
+    told = f'{{"at": "{NOW.isoformat()}", "lanes": ["a"], "fates": {{"unknown": 3, "failed": 0}}}}'
+    note = f'{{"recovered": {told}}}'
+
+    assert read(note).recovered == Recovery(NOW, {"unknown": 3}, ("a",))
+    assert read(note.replace(NOW.isoformat(), "soon")).recovered is None
+    assert read(note.replace("3", "-3")).recovered is None
+
+
 @pytest.mark.parametrize("nonsense", ["1e400", '"1"', "-1" + "0" * 30, "[]", "null"])
 def test_figures_that_are_none_are_unknown(nonsense: str) -> None:
-    names = ("claimed", "skew_us", "memory", "loop_delay_us", "leads")
+    names = ("claimed", "skew_us", "memory", "loop_delay_us", "leads", "recovered")
     assert read("{" + ", ".join(f'"{name}": {nonsense}' for name in names) + "}") == Said()
 
 

@@ -42,9 +42,12 @@ async def test_a_lapse_is_on_record_as_that_of_the_node_that_had_the_job(engine:
     assert claim is not None
     async with engine.node(**EAGER):
         await engine.ended(id_)
+        await engine.until(lambda: any(read(node.note).recovered for node in engine.store.nodes()))
 
     [told] = [move for event in engine.events if isinstance(event, Recovered) for move in event.each()]
     assert (told.job, told.to) == (id_, "lapsed")
+    [noted] = [said for node in engine.store.nodes() if (said := read(node.note).recovered)]
+    assert (noted.fates, noted.lanes) == ({"unknown": 1}, ("orders",))
     [lapsed] = engine.client.timeline(id_).attempts
     assert (lapsed.outcome, lapsed.node) == ("lapsed", gone)
     job = engine.client.get(id_)

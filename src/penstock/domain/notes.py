@@ -5,7 +5,8 @@
      "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
      "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "stops": true, "sent": 1200,
      "failed": 3, "claimed": 40, "skew_us": 1500, "memory": 90000000, "loop_delay_us": 2100,
-     "leads": {"term": 4, "since": "2026-01-01T00:00:00Z"}}
+     "leads": {"term": 4, "since": "2026-01-01T00:00:00Z"},
+     "recovered": {"at": "2026-01-01T00:00:00Z", "lanes": ["orders"], "fates": {"unknown": 3}}}
 
 `sinks` are those that cannot be opened, `refused` lanes of which an open one takes nothing. `limits` says
 when the next token of a limit is expected, null when that depends on others, `slots` when it is not tokens
@@ -16,7 +17,8 @@ it still has; `standby` when it must not claim since it does not have the lease,
 even ask for that; `stops` when it is on its way out, or gone; `sent` and `failed` count jobs since the node
 started, `claimed` those it has in hand. `skew_us` is by how much the store's clock is ahead of the node's;
 `memory` (bytes) and `loop_delay_us` (the longest of the last minute) are of its process. `leads` is there
-while it does: under which term, and since when. A node that does not say is taken to serve every lane and to
+while it does: under which term, and since when; `recovered` for a while after it dealt with what others had
+left: when it last did, and of which lanes. A node that does not say is taken to serve every lane and to
 know of no trouble; whatever else is wrong with a note is passed over: it only serves to explain. A router
 serves none: it has a number to lease limits under, and sends no lane's jobs.
 """
@@ -25,7 +27,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.domain.standing import NodeRow, holder_name
 
@@ -33,6 +35,14 @@ ALIVE: Final = timedelta(seconds=20)
 ALL_LANES: Final = "*"
 SLOTS: Final = "slots"
 LONGEST_US: Final = 10**16  # some hundred years
+
+
+class Recovery(NamedTuple):
+    """What a node recovered lately: jobs by what had become of them, the last of their lanes first."""
+
+    at: datetime
+    fates: Mapping[str, int]
+    lanes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class Said:
     loop_delay: timedelta | None = None
     term: int | None = None
     led_since: datetime | None = None
+    recovered: Recovery | None = None
     who: str | None = None
 
     @property
@@ -127,6 +138,7 @@ def read(note: str | None) -> Said:
         loop_delay=_length(said, "loop_delay_us"),
         term=_count(leads, "term"),
         led_since=_time(leads.get("since")),
+        recovered=_recovery(_mapping(said, "recovered")),
     )
 
 
@@ -138,6 +150,14 @@ def _mapping(said: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _count(said: Mapping[str, Any], name: str) -> int | None:
     value = said.get(name)
     return value if isinstance(value, int) and value >= 0 else None
+
+
+def _recovery(said: Mapping[str, Any]) -> Recovery | None:
+    at, lanes, counts = _time(said.get("at")), said.get("lanes"), _mapping(said, "fates")
+    fates = {fate: jobs for fate in counts if (jobs := _count(counts, fate))}
+    if at is None or not fates:
+        return None
+    return Recovery(at, fates, tuple(map(str, lanes)) if isinstance(lanes, list) else ())
 
 
 def _length(said: Mapping[str, Any], name: str) -> timedelta | None:

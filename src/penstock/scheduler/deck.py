@@ -16,6 +16,7 @@ from penstock.scheduler.outages import Outages
 from penstock.scheduler.outlets import Outlets
 from penstock.scheduler.passes import together
 from penstock.scheduler.pulse import Pulse
+from penstock.scheduler.rescues import Rescues
 from penstock.scheduler.strays import Strays
 from penstock.scheduler.timing import StoreTime
 
@@ -37,6 +38,7 @@ class Deck:
     node: int = 0
     holdings: Holdings = field(default_factory=Holdings)
     air: Air = field(default_factory=Air)
+    rescues: Rescues = field(default_factory=Rescues)
     time: StoreTime = field(default_factory=StoreTime)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)

@@ -229,6 +229,7 @@ class Node:
                 **more,
                 **self.figures(),
                 **self.leader.told(now, here),
+                **self.deck.rescues.told(now, here),
                 **self.deck.air.told(now, here),
             }
         )

@@ -231,6 +231,7 @@ class Recovery:
 
     def _tell(self, lane: str, found: Sequence[Probed], each: Moves) -> None:
         fates: Mapping[str, int] = Counter(probed.fate for probed in found)
+        self.deck.rescues.note(lane, fates, self.deck.ground.monotonic())
         self.deck.ground.emit(Recovered(lane=lane, fates=fates, each=each))
 
 

@@ -1,6 +1,8 @@
 """`/`: how everything is, trouble first; on a node without a job, the way to the first one."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from litestar import Response, get, post
@@ -9,6 +11,11 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
+from penstock.domain.breakers import Target
+from penstock.domain.filters import JobQuery, Span
+from penstock.domain.notes import Recovery, read
+from penstock.domain.standing import NodeRow
+from penstock.domain.states import JobState
 from penstock.ui import telling
 from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
@@ -17,6 +24,11 @@ from penstock.ui.times import until_of
 
 LAST_ACTIONS: Final = 6
 BLOCKED_SHOWN: Final = 8  # as many as the figures name
+TARGETS_SHOWN: Final = 6
+LATELY: Final = timedelta(days=1)
+DIED_CAP: Final = 500
+DEAD: Final = frozenset({JobState.DEAD})
+RECOVERED_LATELY: Final = timedelta(minutes=15)
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -49,16 +61,53 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
-    entries = [] if figures["error"] else site.store.audit_log(people=True, limit=LAST_ACTIONS).entries
+    away = figures["error"] is not None
+    targets = [] if away else _left_alone(site.look.targets(), now)
+    entries = [] if away else site.store.audit_log(people=True, limit=LAST_ACTIONS).entries
     return {
         "screen": "overview",
         "f": figures,
-        "t": _totals(figures),
+        "t": _totals(figures) | {"died": None if away else _died(site, figures["totals"]["dead"], now)},
+        "died_cap": DIED_CAP,
+        "targets": targets[:TARGETS_SHOWN],
+        "more_targets": max(0, len(targets) - TARGETS_SHOWN),
+        "recovered": None if away else _recovered(site.look.nodes(), now),
         "c": site.figures.chart("", now),
         "sent": site.figures.throughput(now),
         "audit": shown(entries),
         "now": now,
     }
+
+
+def _died(site: Site, dead: int, now: datetime) -> int:
+    """Return how many of the dead letters are of the last day, counted up to a cap."""
+    query = JobQuery(states=DEAD, finished=Span(since=now - LATELY), limit=DIED_CAP)
+    found: int = site.kept.answer("died", lambda: len(site.store.list_jobs(query).jobs)) if dead else 0
+    return found
+
+
+def _left_alone(targets: Mapping[str, Target], now: datetime) -> list[Target]:
+    """Return the targets that no node calls as it would, or not at all; open breakers first."""
+    known = [target.at(now) for target in targets.values()]
+    return sorted(
+        (target for target in known if target.troubled),
+        key=lambda one: (one.state == "closed", one.pause is not None, one.name),
+    )
+
+
+def _recovered(nodes: Iterable[NodeRow], now: datetime) -> Recovery | None:
+    """Return what nodes recovered within the last minutes, all of them together."""
+    told = [
+        said for node in nodes if (said := read(node.note).recovered) and now - said.at < RECOVERED_LATELY
+    ]
+    if not told:
+        return None
+    told.sort(key=lambda each: each.at, reverse=True)
+    fates: Counter[str] = Counter()
+    for each in told:
+        fates.update(each.fates)
+    lanes = dict.fromkeys(lane for each in told for lane in each.lanes)
+    return Recovery(told[0].at, fates, tuple(lanes))
 
 
 def _totals(figures: Mapping[str, Any]) -> dict[str, Any]:
