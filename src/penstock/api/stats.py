@@ -21,7 +21,7 @@ from penstock.domain.masking import without_answer, without_words
 from penstock.domain.notes import read
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
-from penstock.observability.dues import oldest_due
+from penstock.observability.dues import next_due, oldest_due
 from penstock.observability.health import Health
 from penstock.observability.live import Live, Pace
 from penstock.observability.logs import redacted
@@ -46,6 +46,7 @@ class Look(NamedTuple):
     counts: Mapping[str, Mapping[str, int]]
     waited: Mapping[str, float]
     paces: Mapping[str, Pace]
+    next_at: Mapping[str, datetime] = {}
 
     def figures(self, name: str, due: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the figures of one lane; without `due` nobody counted how many of its jobs are."""
@@ -53,6 +54,7 @@ class Look(NamedTuple):
         return (
             _lane(self.lanes[name], self.counts.get(name, {}), self.paces.get(name, IDLE))
             | {"stopped": _stopped(self.lanes[name], self.now), "oldest_due_s": round(waited, 3)}
+            | {"next_at": self.next_at.get(name)}
             | (due or {"due": None if waited else 0, "due_capped": False})
         )
 
@@ -120,7 +122,8 @@ class Stats:
 def look_at(client: Client, paces: Mapping[str, Pace]) -> Look:
     """Look at all lanes: three short reads."""
     scouted = client.store.scout()
-    return Look(scouted.now, client.store.lanes(), counted(client), oldest_due(scouted), paces)
+    lanes, behind = client.store.lanes(), oldest_due(scouted)
+    return Look(scouted.now, lanes, counted(client), behind, paces, next_due(scouted))
 
 
 def store_figures(client: Client, look: Look) -> dict[str, Any]:

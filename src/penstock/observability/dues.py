@@ -1,6 +1,16 @@
 """How long lanes have been behind; without a metrics library, for whoever only wants to look."""
 
+from datetime import datetime
+
 from penstock.ports.flow import Scouted
+
+
+def next_due(scouted: Scouted) -> dict[str, datetime]:
+    """Return when each lane next has something to do; lanes with nothing to do are missing."""
+    found = {
+        lane: min((at for at in work if at is not None), default=None) for lane, work in scouted.work.items()
+    }
+    return {lane: at for lane, at in found.items() if at is not None}
 
 
 def oldest_due(scouted: Scouted) -> dict[str, float]:

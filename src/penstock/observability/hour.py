@@ -1,7 +1,8 @@
 """The last hour of a node, for charts: what each lane sent, what failed and how late it was, in short steps.
 
 A step that is over is kept as four numbers, so an hour of a lane costs a few kilobytes; lanes beyond a limit
-are counted in the sum only. Beside it, how calls to each target went in the last minutes.
+are counted in the sum only. Beside it, how calls to each target went in the last minutes,
+and what those of each lane failed of.
 """
 
 from collections import Counter, deque
@@ -11,6 +12,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from penstock.observability.live import percentile, step_of
+from penstock.observability.misses import Misses
 from penstock.observability.targets import Targets
 from penstock.observability.words import SENT
 from penstock.ports.events import Called, Event
@@ -51,7 +53,7 @@ class Hour:
         self._closed: dict[str, deque[Step]] = {}
         self._open: dict[str, _Open] = {}
         self._lock = Lock()
-        self.targets = Targets(monotonic)
+        self.targets, self.misses = Targets(monotonic), Misses(monotonic)
 
     def __call__(self, event: Event) -> None:
         """Take notice of an event."""
@@ -60,6 +62,7 @@ class Hour:
                 for name in (ALL, event.lane):
                     self._note(name, event.outcomes, event.lag)
             self.targets.note(event)
+            self.misses.note(event)
 
     def steps(self, lane: str = ALL, *, last: int = STEPS) -> list[Step]:
         """Return the last steps that are over, oldest first; a quiet one is all zero.

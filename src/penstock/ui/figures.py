@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.api.stats import Stats
 from penstock.observability.hour import STEP_S, Hour, Step
+from penstock.observability.misses import Miss
 from penstock.observability.targets import Calls
 from penstock.ports.executor import Executor
 from penstock.ui.cluster import Cluster, Sum
@@ -88,11 +89,17 @@ class Figures:
         lane["spark"] = [step.sent + step.failed for step in steps]
         lane["failed"], lane["calls"] = sum(s.failed for s in steps), sum(lane["spark"])
         lane["forecast"] = None if now is None else self.forecast(lane["lane"], lane, now)
+        fires = lane.get("next_at")
+        lane["fires"] = datetime.fromisoformat(fires) if isinstance(fires, str) else fires
         return lane
 
     def targets(self) -> dict[str, Calls]:
         """Return how calls of this node to each target went in the last ten minutes."""
         return self._hour.targets.lately()
+
+    def misses(self, lane: str) -> list[Miss]:
+        """Return what calls of this node for a lane failed of in the last ten minutes."""
+        return self._hour.misses.lately(lane)
 
     def forget(self) -> None:
         """Ask the store anew the next time: somebody changed something and wants to see it."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from litestar import Response, get, post
@@ -11,12 +12,15 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs
 from penstock.config import changing
 from penstock.domain.access import Scope
+from penstock.domain.breakers import Target
 from penstock.domain.causes import causes
 from penstock.domain.filters import JobQuery
 from penstock.domain.lanes import SETTINGS, Lane
 from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
+from penstock.domain.targets import target_of
+from penstock.domain.vitals import PoolUse
 from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui import telling
 from penstock.ui.audits import shown as shown_entries
@@ -28,6 +32,7 @@ from penstock.ui.words import span
 
 TRAIL: Final = 100
 ERRORS: Final = 100
+UNUSED: Final = PoolUse()
 DEAD: Final = frozenset({JobState.DEAD})
 NEW: Final = "/new-lane"  # beside /lanes/NAME: any word below it may be the name of a lane
 OLD_NEW: Final = "new"  # where the form was once: kept for bookmarks, unless a lane is called that
@@ -121,7 +126,16 @@ def _new_view() -> dict[str, Any]:
 
 def _lanes_view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
-    return {"screen": "lanes", "f": figures, "lanes": site.look.lanes(), "now": figures["at"]}
+    lanes, now = site.look.lanes(), figures["at"] or site.store.now()
+    known = site.look.targets()
+    targets = {name: _target(lane, known, now) for name, lane in lanes.items()}
+    return {"screen": "lanes", "f": figures, "lanes": lanes, "targets": targets, "now": now}
+
+
+def _target(lane: Lane, known: Mapping[str, Target], now: datetime) -> Target | None:
+    """Return what is known of the target that a lane's jobs go to unless they name another."""
+    name = target_of(lane["target"])
+    return None if name is None else known.get(name, Target(name)).at(now)
 
 
 def _make(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
@@ -147,10 +161,11 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         raise UnknownLane(name, near(name, site.look.lanes()))
     now = site.store.now() if figures["at"] is None else figures["at"]
     with site.store.frozen() as still:
-        trail = still.audit_log(lane=name, limit=TRAIL).entries
+        trail = still.audit_log(lane=name, people=True, limit=TRAIL).entries
         dead = still.list_jobs(JobQuery(lane=name, states=DEAD, limit=ERRORS)).jobs
         blocked = still.list_groups(lane=name, blocked=True, limit=5).groups
     listed = any(each["lane"] == name for each in figures["lanes"])
+    pool = site.look.pools().get(found["pool"] or "")
     of_lane = [entry for entry in trail if entry.action.startswith("lane.")]
     return {
         "screen": "lanes",
@@ -165,6 +180,10 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "retries": _curve(found),
         "errors": causes(dead),
         "errors_capped": len(dead) == ERRORS,
+        "misses": site.figures.misses(name),
+        "target": _target(found, site.look.targets(), now),
+        "pool": pool,
+        "use": None if pool is None else site.look.vitals().pools.get(pool.name, UNUSED),
         "blocked": blocked,
         "audit": shown_entries(of_lane[:8]),
         "toml": _toml(found),
