@@ -169,7 +169,7 @@ def test_a_stopped_lane_says_who_stopped_it(http: Http) -> None:
 
     assert lanes == {
         "orders": "paused by ann: their API is down",
-        "later": "paused by ann: lunch, until 2099-01-01T00:00:00Z",
+        "later": "paused by ann: lunch, until 2099-01-01 00:00:00 UTC",
         "off": "disabled",
     }
 

@@ -25,7 +25,7 @@ from penstock.observability.dues import next_due, oldest_due
 from penstock.observability.health import Health
 from penstock.observability.live import Live, Pace
 from penstock.observability.logs import redacted
-from penstock.wire import encode, stamp
+from penstock.wire import encode
 
 FRESH_S: Final = 1.0
 LAST: Final = 8
@@ -229,7 +229,7 @@ def _paused(client: Client) -> str | None:
 
 
 def _until(at: datetime | None) -> str:
-    return "" if at is None else f", until {stamp(at)}"
+    return "" if at is None else f", until {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:
