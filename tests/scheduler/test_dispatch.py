@@ -15,6 +15,7 @@ from penstock.domain.states import JobState
 from penstock.ports.events import Called, JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
 from penstock.scheduler import outlets
+from penstock.sinks.python import PythonSink
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.store import SqlStore
 from tests.scheduler.engine import Engine
@@ -366,6 +367,27 @@ async def test_a_sink_that_takes_for_ever_to_open_is_not_waited_for(
 
     [failed, *_] = engine.seen(SinkFailed)
     assert "could not be opened within 0.1 s" in str(failed)
+
+
+class Shared(PythonSink):
+    """A sink with a limit that the nodes keep together."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine.answer)
+        self.told: list[int] = []
+
+    def divide(self, nodes: int) -> None:
+        self.told.append(nodes)
+
+
+async def test_a_sink_learns_before_its_first_call_how_many_nodes_send(engine: Engine) -> None:
+    sink = engine.sinks["http"] = Shared(engine)
+    engine.lane("other", sink="http")
+    async with engine.node():
+        engine.answers["other"] = lambda _: sink.told.append(0)  # a call
+        await engine.ended(*engine.enqueue({"lane": "other"}))
+
+    assert sink.told[0] == 1
 
 
 async def test_a_sink_that_says_itself_that_it_took_too_long_is_quoted(engine: Engine) -> None:

@@ -68,3 +68,22 @@ async def _turns_of_the_loop() -> None:
 @pytest.mark.parametrize(("silent_s", "rest_s"), [(0.0, 2), (1.0, 2), (3.5, 3.5), (60.0, 5)])
 def test_a_host_rests_as_long_as_it_was_silent_within_reason(silent_s: float, rest_s: float) -> None:
     assert HostBusy("a", 1, silent_s).rest == timedelta(seconds=rest_s)
+
+
+async def test_the_places_of_a_host_are_divided_among_the_nodes() -> None:
+    """By themselves three nodes would have three times as many calls out to a host that hangs."""
+    hosts = Hosts(7, patience=0.01)
+    hosts.divide(3)
+    async with AsyncExitStack() as silent:
+        for _ in range(2):
+            await silent.enter_async_context(hosts.place("silent"))
+        with pytest.raises(HostBusy, match="silent has 2 calls"):
+            await silent.enter_async_context(hosts.place("silent"))
+        hosts.divide(2)
+        await silent.enter_async_context(hosts.place("silent"))
+        with pytest.raises(HostBusy, match="silent has 3 calls"):
+            await silent.enter_async_context(hosts.place("silent"))
+        hosts.divide(100)
+        async with hosts.place("another"):
+            with pytest.raises(HostBusy, match="another has 1 calls"):
+                await silent.enter_async_context(hosts.place("another"))

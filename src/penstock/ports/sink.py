@@ -8,7 +8,7 @@ the machine does. A message whose answer was lost is `Unknown`. What a sink rais
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TextIO
+from typing import NamedTuple, Protocol, TextIO, runtime_checkable
 
 from penstock.domain.bodies import DEFAULT_POOL, Writer, unsigned
 from penstock.domain.envelopes import Envelope
@@ -67,6 +67,14 @@ class Sink(Protocol):
 
     async def close(self) -> None:
         """Give up connections."""
+
+
+@runtime_checkable
+class Divided(Protocol):
+    """A sink with limits of its own that the nodes keep together, each a part."""
+
+    def divide(self, nodes: int) -> None:
+        """Learn how many nodes send."""
 
 
 class OpenSink(Protocol):

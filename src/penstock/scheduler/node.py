@@ -191,6 +191,7 @@ class Node:
 
     def _serve(self, lanes: asyncio.TaskGroup) -> None:
         self.deck.limits.nodes = self.deck.board.nodes
+        self.deck.outlets.divide(self.deck.board.nodes)
         self.deck.limits.leave(leaving=self.deck.board.drain is not None or self.deck.stop.is_set())
         self.deck.holdings.shortest = self.deck.board.shortest_lease
         if self.deck.stop.is_set():

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.ports.events import SinkFailed
-from penstock.ports.sink import OpenSink, Sink
+from penstock.ports.sink import Divided, OpenSink, Sink
 from penstock.scheduler.ground import Ground, cancelled
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
@@ -42,6 +42,7 @@ class Outlets:
 
     ground: Ground
     open: OpenSink
+    _nodes: int = 1
     _sinks: dict[str, Sink] = field(default_factory=dict)
     _failures: dict[str, Failure] = field(default_factory=dict)
     _opening: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Outlets:
             self._fail(name, late or f"{error}" or type(error).__name__)
             return None
         self._failures.pop(name, None)
+        self.divide(self._nodes)
         return sink
 
     def _fail(self, name: str, error: str) -> None:
@@ -78,6 +80,13 @@ class Outlets:
         again_at = self.ground.monotonic() + self.ground.spread(pause)
         self._failures[name] = Failure(error, failures, again_at)
         self.ground.emit(SinkFailed(sink=name, error=error, pause=pause))
+
+    def divide(self, nodes: int) -> None:
+        """Tell sinks that have limits of their own how many nodes there are, also those to come."""
+        self._nodes = nodes
+        for sink in self._sinks.values():
+            if isinstance(sink, Divided):
+                sink.divide(nodes)
 
     def refuse(self, lane: str, sink: str, error: str) -> None:
         """The sink took nothing of this lane; calls that were under way together count once."""

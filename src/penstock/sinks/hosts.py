@@ -2,7 +2,8 @@
 
 Calls beyond the limit wait for a moment: a host that answers frees places all the time. One that has freed
 none for that long is left alone, the longer the longer it has been silent: its messages wait in the store,
-and not in the places that others need.
+and not in the places that others need. The limit is that of all nodes, each of which has a part: by
+themselves they would fill the slots of a lane with calls to one host that hangs.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ class HostBusy(PenstockError):
 @dataclass(slots=True)
 class _Host:
     places: asyncio.Semaphore
+    most: int
     freed: float  # when a place was last given back, in seconds of the loop
     users: int = 0
 
@@ -39,8 +41,23 @@ class Hosts:
 
     def __init__(self, most: int, *, patience: float = PATIENCE_S) -> None:
         self._most = most
+        self._nodes = 1
         self._patience = patience
         self._hosts: dict[str, _Host] = {}
+
+    def divide(self, nodes: int) -> None:
+        """Have a part of the places of every host; one in use that has more keeps them for now."""
+        if nodes == self._nodes:
+            return
+        self._nodes = nodes
+        for host in self._hosts.values():
+            for _ in range(self._part - host.most):
+                host.places.release()
+            host.most = max(host.most, self._part)
+
+    @property
+    def _part(self) -> int:
+        return max(1, self._most // self._nodes)
 
     @asynccontextmanager
     async def place(self, name: str, within: timedelta | None = None) -> AsyncIterator[None]:
@@ -50,7 +67,7 @@ class Hosts:
         """
         host = self._hosts.get(name)
         if host is None:
-            host = self._hosts[name] = _Host(asyncio.Semaphore(self._most), _now())
+            host = self._hosts[name] = _Host(asyncio.Semaphore(self._part), self._part, _now())
         host.users += 1
         try:
             await self._taken(host, name, within)
@@ -75,7 +92,7 @@ class Hosts:
             async with asyncio.timeout_at(until):
                 await host.places.acquire()
         except TimeoutError:
-            raise HostBusy(name, self._most, _now() - host.freed) from None
+            raise HostBusy(name, host.most, _now() - host.freed) from None
 
 
 def _now() -> float:

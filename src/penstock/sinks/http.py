@@ -81,6 +81,10 @@ class HttpSink:
         self._hosts = Hosts(max_per_host)
         self._connect = connect
 
+    def divide(self, nodes: int) -> None:
+        """Have only this node's part of the places of a host: all of them may fill the slots of a lane."""
+        self._hosts.divide(nodes)
+
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Receipt]:
         """Post each message, one after the other."""
         keys = await self._keys()
