@@ -202,6 +202,24 @@ def test_a_claimed_job_that_is_due_goes_now_and_nobody_makes_up_a_time_for_it() 
     )
 
 
+def test_a_claimed_job_of_a_lane_with_jitter_says_by_when_it_goes() -> None:
+    spread = {"lane": replace(LANE, settings={**LANE.settings, "jitter": "3m"}), "pool": None}
+    has = {"standing": {"holder": "node 7"}, **spread}
+    early, due = job(S.CLAIMED, due_at=NOW + SECOND), job(S.CLAIMED, due_at=NOW - SECOND)
+    soon = explain(facts(early, **has))
+    assert "which sends it between 2026-03-01T12:00:01Z and 2026-03-01T12:03:01Z (jitter)" in soon.text
+    assert soon.eta == NOW + 181 * SECOND
+    later = explain(facts(due, **has))
+    assert "which sends it by 2026-03-01T12:02:59Z (jitter)" in later.text
+    assert later.eta == NOW + 179 * SECOND
+    limited = explain(facts(due, **{**has, "pool": POOL}))
+    assert (limited.text.endswith("let it"), limited.eta) == (True, None)
+    gone = explain(facts(job(S.CLAIMED, due_at=NOW - 180 * SECOND), **has))
+    assert (gone.text, gone.eta) == ("is claimed by node 7, which sends it now", None)
+    ends = explain(facts(job(S.CLAIMED, due_at=NOW + SECOND, start_by=NOW + 2 * SECOND), **has))
+    assert ends.eta == NOW + SECOND
+
+
 def test_a_job_whose_call_is_under_way_is_being_sent() -> None:
     one = job(S.CLAIMED, claimed_at=BEFORE - SECOND, due_at=BEFORE - SECOND)
     held = {"holder": "node 7", "lease_until": LATER}

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from penstock.domain.ulid import new
 from penstock.receiver.ledger import Ledger
 from penstock.receiver.requests import Answer, Request
 
@@ -64,6 +65,17 @@ def test_order_is_by_sequence_within_a_group_and_a_lane() -> None:
 
     assert [r.after for r in (late, equal, other, elsewhere)] == [3, None, None, None]
     assert (ledger.summary.out_of_order, ledger.summary.groups) == (1, 3)
+
+
+def test_a_job_that_was_made_after_a_higher_one_came_is_not_out_of_order() -> None:
+    ledger = Ledger()
+    arrive(ledger, request("a", group="g", sequence=99))
+    before, after = (new(int(AT.timestamp() * 1000) + ms, bytes(10)) for ms in (-1, 1))
+    late = arrive(ledger, request(before, group="g", sequence=1))
+    made_later = arrive(ledger, request(after, group="g", sequence=1))
+
+    assert (late.after, made_later.after) == (99, None)
+    assert ledger.summary.out_of_order == 1
 
 
 def test_order_is_only_about_first_requests_and_ordered_jobs() -> None:

@@ -64,7 +64,8 @@ def _line(id_: str, done: Done) -> str:
 @click.option(
     "--force",
     is_flag=True,
-    help="End it now even if it was sent; its success would still count. Of a claimed job its node is asked.",
+    help="End it now even if it was sent: an outcome that comes later is recorded and changes nothing. Of a "
+    "claimed job its node is asked.",
 )
 @yes_option
 @json_option

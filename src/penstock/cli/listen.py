@@ -99,9 +99,9 @@ def listen(
     within their group, and bad signatures.
 
     Order is checked by sequence: a job of an ordered group whose first request comes after that of a job with
-    a higher one is out of order, or was enqueued too late. Jobs of the same sequence (99 unless set) are not
-    compared: they go in the order in which the store took them, which no request tells. Give them sequences
-    that rise to have it checked.
+    a higher one is out of order, unless its id is newer than that request. Jobs of the same sequence (99
+    unless set) are not compared: they go in the order in which the store took them, which no request tells.
+    Give them sequences that rise to have it checked.
 
     `penstock dev` may send to this machine; `penstock serve` only when `http.allow_networks` says so.
     """

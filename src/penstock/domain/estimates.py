@@ -6,6 +6,7 @@ No estimate means that somebody has to do something, that it depends on others, 
 from datetime import datetime
 from typing import Final
 
+from penstock.domain.durations import parse_duration
 from penstock.domain.gates import Explanation, Facts, Gate, stamp
 from penstock.domain.rates import parse_rate
 from penstock.domain.states import JobState
@@ -36,6 +37,22 @@ def in_turn(facts: Facts, token: datetime, queue: int) -> datetime | None:
         return None
     rate = parse_rate(lane["rate"])
     return token + rate.per * (turn + queue) / rate.count
+
+
+def spread(facts: Facts) -> datetime:
+    """Return by when a job is tried for the first time: at its time, or some of its lane's jitter later."""
+    due, lane = facts.standing.job.live.due_at, facts.lane
+    return due if lane is None else shifted(due, parse_duration(lane["jitter"]))
+
+
+def spread_at_most(facts: Facts) -> datetime:
+    """Return the last moment that jitter may choose, or the job's own time if it may expire before that."""
+    live, last = facts.standing.job.live, spread(facts)
+    return (
+        last
+        if all(last <= end for end in (live.start_by, _latest(facts)) if end is not None)
+        else live.due_at
+    )
 
 
 def late(facts: Facts) -> datetime | None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final
 
-from penstock.domain.estimates import after_opening, in_turn, kept, late
+from penstock.domain.estimates import after_opening, in_turn, kept, late, spread, spread_at_most
 from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import Said
@@ -117,7 +117,7 @@ def _claimed(facts: Facts) -> Explanation:
         text = f"was claimed by {holder}, whose lease ran out at {stamp(until)}: recovery takes it over"
         return found._replace(text=text)
     has = f"is claimed by {holder}{until_then(until)}"
-    at = f"at {stamp(live.due_at)}" if live.due_at > now else "now"
+    at, last = _moment(facts), spread_at_most(facts)
     said = facts.holder or Said()
     if standing.job.id in said.calls:
         since = max(filter(None, (said.calls[standing.job.id], live.claimed_at, live.due_at)))
@@ -133,7 +133,7 @@ def _claimed(facts: Facts) -> Explanation:
         )
         text = f"{has}, which {word} {at}{back}{'' if shut is None else f'; {shut.text}'}"
         limited = facts.put_back is not None and facts.put_back.startswith("limit of ")
-        return found._replace(text=text, eta=None if limited else live.due_at if shut is None else shut.eta)
+        return found._replace(text=text, eta=None if limited else last if shut is None else shut.eta)
     waits = _limits(facts)
     if waits is None and standing.job.id in said.waits:
         *_, name = facts.limits
@@ -141,7 +141,18 @@ def _claimed(facts: Facts) -> Explanation:
     waits = waits or shut
     if waits is not None:
         return found._replace(text=f"{has}, but {waits.text}", eta=waits.eta)
-    return found._replace(text=f"{has}, which sends it now{'' if facts.pool is None else AS_LIMITS_ALLOW}")
+    text = f"{has}, which sends it {at}{'' if facts.pool is None else AS_LIMITS_ALLOW}"
+    return found._replace(text=text, eta=last if last > now and facts.pool is None else None)
+
+
+def _moment(facts: Facts) -> str:
+    """Return when a node sends a job that it has."""
+    due, last, now = facts.standing.job.live.due_at, spread(facts), facts.now
+    if last <= now:
+        return "now"
+    if last == due:
+        return f"at {stamp(due)}"
+    return f"between {stamp(due)} and {stamp(last)} (jitter)" if due > now else f"by {stamp(last)} (jitter)"
 
 
 def _tried(facts: Facts) -> str:

@@ -257,7 +257,7 @@ def answer(verb: Verb, state: JobState, *, force: bool = False) -> Answer:
 def does_nothing(verb: Verb, state: JobState) -> str:
     """Return that a verb is refused in a state, and what helps."""
     first = "; hold it first" if state is S.CLAIMED and verb in (Verb.EDIT, Verb.SKIP) else ""
-    return f"{verb} does nothing to a job that is {state.label}{first}"
+    return f"{verb.replace('_', ' ')} does nothing to a job that is {state.label}{first}"
 
 
 def overtaken(gone: int) -> str:

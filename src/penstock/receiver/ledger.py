@@ -2,14 +2,17 @@
 
 Order is checked by sequence, on the first request of each job: later ones may come at any time. Jobs of one
 sequence are not compared: a request does not tell which the store took first, and ids do not either, for each
-client makes its own, or the caller does. Jobs of mode `immediate` keep no order. What is remembered is
+client makes its own, or the caller does. Nor is a job out of order that was made, by its id, after the higher
+one had arrived: nobody could wait for it. Jobs of mode `immediate` keep no order. What is remembered is
 bounded; of the jobs that came longest ago nothing is known.
 """
 
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Final, TypeVar
 
+from penstock.domain.ulid import is_valid, timestamp_ms
 from penstock.receiver.requests import Answer, Request
 
 REMEMBERED: Final = 1_000_000
@@ -53,7 +56,7 @@ class Ledger:
         self.summary = Summary()
         self._remembered = remembered
         self._jobs: OrderedDict[str, _Job] = OrderedDict()
-        self._last: OrderedDict[tuple[str | None, str], int] = OrderedDict()
+        self._last: OrderedDict[tuple[str | None, str], tuple[int, datetime]] = OrderedDict()
 
     def compare(self, request: Request) -> Request:
         """Return the request with what is known of its job and its group, and remember it."""
@@ -97,11 +100,18 @@ class Ledger:
         place = (request.lane, request.group)
         last = self._last.get(place)
         self.summary.groups += last is None
-        if last is None or request.sequence >= last:
-            _keep(self._last, place, request.sequence, self._remembered)
+        if last is None or request.sequence >= last[0]:
+            _keep(self._last, place, (request.sequence, request.at), self._remembered)
+            return request
+        if _made_after(request.id, last[1]):
             return request
         self.summary.out_of_order += 1
-        return request.with_(after=last)
+        return request.with_(after=last[0])
+
+
+def _made_after(job: str | None, at: datetime) -> bool:
+    """Say whether a job was made later, by its maker's clock."""
+    return is_valid(job) and timestamp_ms(str(job)) > at.timestamp() * 1000
 
 
 def _keep(memory: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
