@@ -257,3 +257,9 @@ def test_a_pause_says_who_and_until_when() -> None:
         "since": T,
         "until": None,
     }
+
+
+def test_a_number_that_nobody_can_read_is_refused_in_our_own_words() -> None:
+    with pytest.raises(InvalidJob, match="a number too long for any reader") as refused:
+        enqueue_object(f'{{"lane": "a", "payload": {{"n": {"1" * 10_000}}}}}')
+    assert "sys." not in str(refused.value)

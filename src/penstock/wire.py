@@ -19,7 +19,7 @@ from penstock.domain.masking import without_credentials
 from penstock.domain.notes import ALIVE, read
 from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
-from penstock.domain.payloads import BadPayload, Json, no_duplicates
+from penstock.domain.payloads import NUMBER, BadPayload, Json, no_duplicates
 from penstock.domain.pools import Pool
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import TERMINAL, Verb
@@ -84,7 +84,8 @@ def enqueue_object(text: str) -> dict[str, Any]:
             "object", "is nested too deeply: flatten it, or send the inner part as text"
         ) from None
     except ValueError as error:
-        raise InvalidJob("object", f"is not JSON that every reader understands: {error}") from None
+        why = NUMBER if "digits" in str(error) else f"is not JSON that every reader understands: {error}"
+        raise InvalidJob("object", why) from None
 
 
 def job_objects(text: str) -> list[dict[str, Any]]:
