@@ -463,6 +463,10 @@ def test_a_failed_job_waits_for_its_next_attempt() -> None:
     assert found.text == "waits for its next attempt at 2026-03-01T13:00:00Z (failed: 502 Bad Gateway)"
     moved = explain(facts(job(due_at=LATER), standing={"tried": tried._replace(due_at=NOW)}))
     assert moved.text == "is due at 2026-03-01T13:00:00Z"
+    slow = explain(
+        facts(job(due_at=LATER), standing={"tried": tried}, target=Target(TARGET, slow_until=LATER))
+    )
+    assert slow.text.endswith(f"; {TARGET} asked to be left alone until 2026-03-01T13:00:00Z")
 
 
 def test_a_job_that_has_to_go_by_a_time_says_so() -> None:

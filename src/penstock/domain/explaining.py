@@ -255,7 +255,9 @@ def _due(facts: Facts) -> Explanation | None:
         if facts.target is not None and facts.target.name in reason and (shut := _breaker(facts)):
             return shut
     elif tried is not None and tried.due_at == due:
+        shut = _breaker(facts)
         text = f"waits for its next attempt at {stamp(due)}{_tried(facts)}"
+        text = text if shut is None else f"{text}; {shut.text}"
     else:
         text = f"is due at {stamp(due)}"
     return _opening(facts, Explanation(job.state, gate, text), due)
