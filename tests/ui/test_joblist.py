@@ -130,3 +130,24 @@ def test_lanes_and_states_are_counted_by_the_counters_alone() -> None:
     assert of(lane="a") == Count(70_004)
     assert of(lane="a", states=frozenset({JobState.DEAD}), line="lane:a state:dead") == Count(4)
     assert of(group="g") == Count(0, more=True)
+
+
+def test_chosen_columns_stand_on_one_line_with_the_whole_in_the_title(busy: Http) -> None:
+    assert '<table class="rows" data-keep-rows>' in busy.get("/jobs").text
+    page = busy.get("/jobs?q=lane:mail&col=mode&col=tenant").text
+    assert '<table class="rows lined" data-keep-rows>' in page
+    assert '<td data-name="Mode" class="" title="immediate">immediate</td>' in page
+
+
+def test_group_and_sequence_of_an_immediate_job_are_shown_as_given_and_order_nothing(busy: Http) -> None:
+    made = busy.node.client.enqueue("mail", {"n": 1}, group="letters", sequence=7, key="only").id
+    page = busy.get("/jobs?q=key:only").text
+
+    assert 'title="letters: it does not order an immediate job"><span class="faint">letters</span>' in page
+    assert 'title="7: it does not order an immediate job"><span class="faint">7</span>' in page
+    facts = words_of(busy, f"/jobs/{made}")
+    assert "group letters it does not order an immediate job" in facts
+    assert "sequence 7 it does not order an immediate job" in facts
+    ordered = busy.get("/jobs?q=key:k7").text
+    assert ">g1</a>" in ordered
+    assert "does not order" not in ordered
