@@ -136,3 +136,18 @@ def test_commands_show_a_key_where_one_is_wanted(tmp_path: Path) -> None:
         assert "penstock access create" in first
         job = http.node.client.enqueue("orders", {}).id
         assert f"/api/jobs/{job} {shows_a_key}" in unescape(words_of(http, f"/jobs/{job}"))
+
+
+def test_characters_that_turn_text_around_are_spelled_out_but_not_in_what_a_form_sends_back(
+    plain: Http,
+) -> None:
+    turn = "a\u202eb\u2066c"
+    said = {"group": turn, "tenant": turn, "key": turn, "entity": f"order/{turn}"}
+    made = plain.node.client.enqueue("orders", {turn: [turn, "\u05d0"]}, **said).id
+    for path in (f"/jobs/{made}", "/jobs?col=group&col=tenant&col=key&col=entity"):
+        page = plain.get(path).text
+        assert page.count(r"a\u202eb\u2066c") >= 4
+        assert not re.search(r"[\u202e\u2066]", page)
+    assert '"<bdi>\u05d0</bdi>"' in plain.get(f"/jobs/{made}").text
+    assert turn in plain.get(f"/jobs/{made}/edit").text.partition("<textarea")[2]
+    assert f'value="key:{turn}"' in plain.get(f"/jobs?q=key:{turn}").text

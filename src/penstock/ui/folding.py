@@ -12,6 +12,7 @@ MOST_LINES: Final = 5_000  # more of them than anybody reads, and a page for a b
 OPEN_LINES: Final = 80  # of what is longer than that, what lies deep begins folded
 OPEN_DEPTH: Final = 1
 LINE: Final = Markup("<div>{}\n</div>")
+APART: Final = Markup('"<bdi>{}</bdi>"')  # only strings have such letters
 FOLD: Final = Markup(
     '<details{}><summary data-holds="{}">{}<i hidden>\n</i></summary>{}</details><div>{}\n</div>'
 )
@@ -28,20 +29,25 @@ def folded(text: str | None) -> Markup | None:
     except (ValueError, RecursionError):
         return None
     everything = lines <= OPEN_LINES
-    return Markup("").join(_lines(value, "", "", 0, everything=everything))
+    return Markup("").join(_lines(value, Markup(""), "", 0, everything=everything))
 
 
-def _lines(value: object, before: str, after: str, depth: int, *, everything: bool) -> Iterator[Markup]:
+def _apart(token: str) -> Markup:
+    """Return a name or a value as text of its own: written from right to left it moves nothing beside it."""
+    return escape(token) if token.isascii() else APART.format(token[1:-1])
+
+
+def _lines(value: object, before: Markup, after: str, depth: int, *, everything: bool) -> Iterator[Markup]:
     """Yield one value with what stands before it on its line and after it."""
     if not isinstance(value, dict | list) or not value:
-        yield LINE.format(before + written(value) + after)
+        yield LINE.format(before + _apart(written(value)) + after)
         return
     begin, end = "{}" if isinstance(value, dict) else "[]"
     indent = "  " * (depth + 1)
     members = (
-        [(f"{json.dumps(name, ensure_ascii=False)}: ", each) for name, each in value.items()]
+        [(_apart(json.dumps(name, ensure_ascii=False)) + ": ", each) for name, each in value.items()]
         if isinstance(value, dict)
-        else [("", each) for each in value]
+        else [(Markup(""), each) for each in value]
     )
     inner = Markup("").join(
         part
@@ -52,4 +58,4 @@ def _lines(value: object, before: str, after: str, depth: int, *, everything: bo
     )
     is_open = Markup(" open") if everything or depth <= OPEN_DEPTH else ""
     holds = f"{len(members):,}"
-    yield FOLD.format(is_open, holds, escape(before + begin), inner, "  " * depth + end + after)
+    yield FOLD.format(is_open, holds, before + begin, inner, "  " * depth + end + after)

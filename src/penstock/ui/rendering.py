@@ -1,5 +1,6 @@
 """Templates: everything is escaped, a name that is missing is an error, nothing is inline."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -14,6 +15,10 @@ FILTERS: Final = (
     "number", "short", "span", "ms", "ago", "at", "stamp", "clock", "size", "pretty", "plural", "setting",
     "sentence", "octets",
 )  # fmt: skip
+# What turns the direction of the text around it; and what a form sends back, which must come back as it was.
+TURNS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_TURN: Final = re.compile(f"[{TURNS}]")
+_KEPT_OR_TURN: Final = re.compile(rf'<textarea.*?</textarea>|\bvalue="[^"]*"|[{TURNS}]', re.DOTALL)
 STATES: Final = ("pending", "claimed", "dispatched", "running", "held", "waiting", "dead")
 
 
@@ -32,6 +37,17 @@ def environment(assets: Assets) -> Environment:
     env.filters["quoted"] = quoted
     env.globals |= {"asset": assets.url, "spark": spark, "depths": depths, "query": query}
     return env
+
+
+def spelled_out(page: str) -> str:
+    """Return a page with what would rearrange its text spelled out, as the command line does."""
+    if _TURN.search(page) is None:
+        return page
+    return _KEPT_OR_TURN.sub(lambda found: _spelled(found[0]), page)
+
+
+def _spelled(part: str) -> str:
+    return part if len(part) > 1 else f"\\u{ord(part):04x}"
 
 
 def spark(values: Sequence[float], width: int = 120, height: int = 24) -> str:

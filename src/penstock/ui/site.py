@@ -24,6 +24,7 @@ from penstock.observability.live import Live
 from penstock.ports.store import Store
 from penstock.ui.figures import Figures
 from penstock.ui.kept import Kept, Looking
+from penstock.ui.rendering import spelled_out
 from penstock.ui.telling import NOTE, Told, back, read_note
 
 AnyRequest = Request[Any, Any, Any]
@@ -124,7 +125,7 @@ class Site:
             }
         )
         response = Response(
-            text.encode(errors="replace"),
+            spelled_out(text).encode(errors="replace"),
             media_type="text/html",
             status_code=status,
             headers={"Cache-Control": "no-store", "Vary": "HX-Request"},
