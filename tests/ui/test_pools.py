@@ -1,7 +1,7 @@
 """What the page of pools and targets says of how full and how well they are."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 from penstock import Client
@@ -9,6 +9,7 @@ from penstock.domain.lanes import lane
 from penstock.domain.limits import Limit
 from penstock.domain.pools import pool
 from penstock.domain.rates import Rate
+from penstock.domain.ulid import Ulids
 from penstock.ports.events import Called
 from penstock.ports.flow import Need
 from penstock.stores.memory import MemoryStore
@@ -54,8 +55,35 @@ def test_a_pool_with_keys_names_the_fullest_and_counts_those_at_their_limit() ->
         found = row(http, "pool-web")
 
     assert "100 % of the fullest tenant · 9 in flight in all" in found
-    assert "2 of 3 at the limit 100 % acme · 4 100 % <b> · 4 25 % zeta · 1" in found
-    assert found.endswith("some are full")
+    assert "3 keys in use 100 % acme · 4 100 % <b> · 4 25 % zeta · 1" in found
+    assert found.endswith("2 of 3 keys at their limit")
+
+
+def test_a_pool_with_keys_is_not_at_its_limit_because_a_node_waits_for_one_key() -> None:
+    store = memory_store()
+    store.put_pool(pool("web", rate="1/h", burst=15, key="tenant"), actor="test")
+    rate = Rate(1, timedelta(hours=1))
+    for key, taken in (("acme", 12), ("zeta", 1)):
+        store.permit(1, [Need(Limit("pool", "web", key, rate=rate, burst=15), tokens=taken)], ttl=TTL)
+    store.beat(store.register_node("a"), '{"limits": {"pool/web/acme": "slots"}}')
+    with Client(store) as client, served(client) as http:
+        found = row(http, "pool-web")
+
+    assert "80 % of the fullest tenant · fullest key: 3 of 15 tokens left" in found
+    assert found.endswith("1 of 2 keys at their limit")
+
+
+def test_what_is_left_of_a_bucket_is_not_rounded_to_the_whole_of_it() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    store = MemoryStore(clock=lambda: at, ids=Ulids(lambda: 0, bytes))
+    store.put_pool(pool("web", rate="1/h", burst=15), actor="test")
+    limit = Limit("pool", "web", rate=Rate(1, timedelta(hours=1)), burst=15)
+    store.permit(1, [Need(limit, tokens=1)], ttl=TTL)
+    at += timedelta(minutes=30)
+    with Client(store) as client, served(client) as http:
+        found = row(http, "pool-web")
+
+    assert "3 % · 14.5 of 15 tokens left" in found
 
 
 def test_a_pool_that_nobody_uses_has_room_and_one_without_a_free_slot_has_none() -> None:
@@ -94,3 +122,26 @@ def test_targets_say_how_calls_to_them_went_those_in_trouble_first() -> None:
     assert re.fullmatch(rf"https://up\.example closed 4 1 25\.0 % 1 \d+ ms p99 \d+ ms {NONE}", second)
     assert "of this node alone" in page
     assert 'id="target-3"' not in page
+
+
+def test_what_is_over_is_not_told_and_a_breaker_on_trial_waits_for_a_job() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    store = MemoryStore(clock=lambda: at, ids=Ulids(lambda: 0, bytes))
+    store.mark_target("https://a.example:18443", failed=5, ok=0, trip_after=3, open_for=TTL, slow_for=TTL)
+    at += timedelta(hours=1)
+    with Client(store) as client, served(client) as http:
+        found, page = row(http, "target-1"), http.get("/pools").text
+
+    assert "trial 5 failures in a row" in found
+    assert found.endswith("is tried with the next job")
+    assert "go slow" not in found
+    assert '<span class="nowrap">:18443</span>' in page
+
+
+def test_a_time_that_ends_counts_no_further_than_its_end() -> None:
+    store = memory_store()
+    store.mark_target("https://a.example", failed=0, ok=0, trip_after=3, open_for=TTL, slow_for=TTL)
+    with Client(store) as client, served(client) as http:
+        page = http.get("/pools").text
+
+    assert re.search(r"asked to go slow, ends <time [^>]* data-ago data-ends>in \d min</time>", page)

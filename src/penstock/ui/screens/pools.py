@@ -97,7 +97,8 @@ def _view(site: Site) -> dict[str, Any]:
                 "pool": each,
                 "lanes": sorted(name for name, lane in lanes.items() if lane["pool"] == each.name),
                 "use": uses.get(each.name, UNUSED),
-                "full": any(_is_of(limit, each.name) for limit in waits),
+                "full": f"pool/{each.name}" in waits,
+                "crowd": _crowd(each.name, uses.get(each.name, UNUSED), waits),
                 "waiting": _waiting(said, each.name),
                 "stopped": each.stopped(now),
             }
@@ -133,6 +134,13 @@ def _targets(known: Mapping[str, Target], called: Mapping[str, Calls], now: date
 def _is_of(limit: str, pool: str) -> bool:
     """Say whether a limit, by the name that nodes give it, is that of a pool or of one of its keys."""
     return limit.split("/")[:2] == ["pool", pool]
+
+
+def _crowd(pool: str, use: PoolUse, waits: Sequence[str]) -> tuple[int, int]:
+    """Return how many keys of a pool are at their limit, and of how many: by the store or by nodes."""
+    named = {limit for limit in waits if limit != f"pool/{pool}" and _is_of(limit, pool)}
+    at_limit = max(use.at_limit, len(named))
+    return at_limit, max(use.keys, at_limit)
 
 
 def _waiting(said: Sequence[Said], pool: str) -> int:

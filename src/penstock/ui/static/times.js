@@ -40,7 +40,8 @@ function tell() {
   const now = Date.now() + offset;
   for (const element of document.querySelectorAll("time[data-ago]")) {
     const seconds = (Date.parse(element.getAttribute("datetime") || "") - now) / 1000;
-    const text = Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `in ${span(seconds)}` : `${span(seconds)} ago`;
+    const over = seconds < 1 && element.hasAttribute("data-ends"); // what has ended is gone with the next refresh
+    const text = over || Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `in ${span(seconds)}` : `${span(seconds)} ago`;
     put(element, text);
   }
   for (const element of document.querySelectorAll("time[data-clock]")) {
