@@ -126,3 +126,19 @@ def test_a_lane_without_pool_or_trouble_says_nothing_of_them() -> None:
     assert 'id="pool-use"' not in page
     assert 'id="target"' not in page
     assert "No dead letter, and no call failed lately" in page
+
+
+def test_a_paused_lane_does_not_say_when_it_fires_and_held_jobs_have_a_number() -> None:
+    store = memory_store()
+    store.put_lane(lane("orders", retry=["0s"]), actor="test")
+    client = Client(store)
+    client.enqueue("orders", {}, run_at=store.now() + timedelta(minutes=55))
+    client.hold(client.enqueue("orders", {}).id, reason="odd")
+    until = store.now() + timedelta(hours=4)
+    store.pause_lane("orders", paused=True, actor="ann", reason="they move", until=until)
+    with client, served(client) as http:
+        listed, page = row(http, "orders"), shown(http, "/lanes/orders")
+
+    assert listed.endswith("paused")
+    assert " 0 1 held " in listed
+    assert "1 attempt; then it is dead." in page

@@ -6,6 +6,7 @@ from datetime import timedelta
 from html import unescape
 
 from penstock import Client
+from penstock.ports.events import LaneFailed, NodeStarted, TargetChanged
 from penstock.ports.insight import LEADER
 from penstock.ui.words import NONE
 from tests.api.conftest import memory_store
@@ -52,3 +53,23 @@ def test_a_node_of_an_older_version_does_not_say_and_one_without_a_leader_is_no_
 
     assert "Leader none" in page
     assert re.search(rf"host-a:1 · \S+ alive {NONE} {NONE} {NONE} {NONE}", page)
+
+
+def test_breakers_are_those_of_the_store_and_a_node_in_trouble_does_not_say_none() -> None:
+    store, ttl = memory_store(), timedelta(minutes=5)
+    node = store.register_node("host-a:1")
+    store.mark_target("https://a.example", failed=40, ok=0, trip_after=3, open_for=ttl, slow_for=timedelta(0))
+    with Client(store) as client, served(client) as http:
+        http.node.emit(NodeStarted(node=node, name="host-a:1", store="memory"))
+        http.node.emit(TargetChanged(target="https://a.example", state="open", failures=25, wait=ttl))
+        http.node.emit(TargetChanged(target="https://gone.example", state="open", failures=25, wait=ttl))
+        well = shown(http)
+    with Client(store) as client, served(client) as http:
+        http.node.emit(NodeStarted(node=node, name="host-a:1", store="memory"))
+        http.node.emit(LaneFailed(lane="orders", error="boom", trace="", pause=timedelta(seconds=1)))
+        ill = shown(http)
+
+    assert re.search(r"every lane none .*open https://a\.example tried again in \d min 40 failures", well)
+    assert "25 failures" not in well
+    assert "gone.example" not in well
+    assert "every lane orders its pass failed: boom" in ill

@@ -15,6 +15,7 @@ from penstock.ports.events import TargetChanged
 from penstock.ports.store import Ask
 from penstock.stores.memory import MemoryStore
 from penstock.ui.screens import overview
+from penstock.ui.words import NONE
 from tests.api.conftest import memory_store
 from tests.api.node import Http, served
 
@@ -111,3 +112,21 @@ def test_what_nodes_recovered_lately_is_said_and_what_was_long_ago_is_not() -> N
 def test_where_nothing_was_recovered_nothing_is_said() -> None:
     with Client(store_with_a_job()) as client, served(client) as http:
         assert 'id="recovered"' not in http.get("/").text
+
+
+def test_jobs_behind_a_blocked_group_are_not_nothing() -> None:
+    store = memory_store()
+    store.put_lane(lane("orders", mode="block_on_error"), actor="test")
+    client = Client(store)
+    made = [client.enqueue("orders", {"n": n}, group="g").id for n in range(5)]
+    store.claim_groups(Ask(lane="orders", node=1))
+    client.report(made[0], 1, "failed", error="no", retryable=False)
+    with served(client) as http:
+        page, of_lane = shown(http), http.get("/lanes/orders").text
+
+    assert f"Oldest due {NONE} nothing is free to go: 4 wait behind blocked groups" in page
+    assert "nothing is free to go: 4 behind blocked groups" in of_lane
+    with Client(memory_store()) as idle, served(idle) as http:
+        idle.store.put_lane(lane("orders"), actor="test")
+        idle.enqueue("orders", {}, run_at=idle.store.now() + timedelta(days=1))
+        assert f"Oldest due {NONE} nothing is due" in shown(http)

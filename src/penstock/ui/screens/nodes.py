@@ -13,6 +13,7 @@ from penstock.domain.access import Scope
 from penstock.domain.notes import read
 from penstock.errors import NotFound
 from penstock.ui.site import AnyRequest, Site, acted, form, reason_of, who
+from penstock.ui.targets import left_alone
 from penstock.ui.telling import Told, undo
 
 ALIVE: Final = timedelta(seconds=30)
@@ -70,6 +71,7 @@ def _view(site: Site) -> dict[str, Any]:
         "screen": "nodes",
         "f": figures,
         "now": now,
+        **left_alone(site.look.targets(), now),
         "nodes": sorted(nodes, key=lambda each: (not each["alive"], -each["node"].id)),
         "alive": len(alive),
         "leader": leader,

@@ -11,7 +11,6 @@ from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.domain.breakers import Target
 from penstock.domain.filters import JobQuery, Span
 from penstock.domain.notes import Recovery, read
 from penstock.domain.standing import NodeRow
@@ -19,12 +18,13 @@ from penstock.domain.states import JobState
 from penstock.ui import telling
 from penstock.ui.audits import shown
 from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, who
+from penstock.ui.targets import left_alone
 from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
 LAST_ACTIONS: Final = 6
 BLOCKED_SHOWN: Final = 8  # as many as the figures name
-TARGETS_SHOWN: Final = 6
+BEHIND_CAP: Final = 1000  # nobody counts further
 LATELY: Final = timedelta(days=1)
 DIED_CAP: Final = 500
 DEAD: Final = frozenset({JobState.DEAD})
@@ -62,15 +62,13 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 def _view(site: Site, figures: Mapping[str, Any]) -> dict[str, Any]:
     now = figures["at"] or site.store.now()
     away = figures["error"] is not None
-    targets = [] if away else _left_alone(site.look.targets(), now)
     entries = [] if away else site.store.audit_log(people=True, limit=LAST_ACTIONS).entries
     return {
         "screen": "overview",
         "f": figures,
         "t": _totals(figures) | {"died": None if away else _died(site, figures["totals"]["dead"], now)},
         "died_cap": DIED_CAP,
-        "targets": targets[:TARGETS_SHOWN],
-        "more_targets": max(0, len(targets) - TARGETS_SHOWN),
+        **left_alone({} if away else site.look.targets(), now),
         "recovered": None if away else _recovered(site.look.nodes(), now),
         "c": site.figures.chart("", now),
         "sent": site.figures.throughput(now),
@@ -84,15 +82,6 @@ def _died(site: Site, dead: int, now: datetime) -> int:
     query = JobQuery(states=DEAD, finished=Span(since=now - LATELY), limit=DIED_CAP)
     found: int = site.kept.answer("died", lambda: len(site.store.list_jobs(query).jobs)) if dead else 0
     return found
-
-
-def _left_alone(targets: Mapping[str, Target], now: datetime) -> list[Target]:
-    """Return the targets that no node calls as it would, or not at all; open breakers first."""
-    known = [target.at(now) for target in targets.values()]
-    return sorted(
-        (target for target in known if target.troubled),
-        key=lambda one: (one.state == "closed", one.pause is not None, one.name),
-    )
 
 
 def _recovered(nodes: Iterable[NodeRow], now: datetime) -> Recovery | None:
@@ -117,8 +106,19 @@ def _totals(figures: Mapping[str, Any]) -> dict[str, Any]:
         "in_flight": totals["claimed"] + totals["dispatched"] + totals["running"],
         "blocked": len(figures["blocked"]),
         "blocked_more": len(figures["blocked"]) == BLOCKED_SHOWN,
+        "stuck": _stuck(figures["blocked"]),
         "forecast": _forecast(figures["lanes"], behind=totals["behind"]),
     }
+
+
+def _stuck(blocked: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return how many jobs wait behind blocked groups, in words; None = none does."""
+    behind = sum(group["behind"] for group in blocked)
+    if not behind:
+        return None
+    more = len(blocked) == BLOCKED_SHOWN or any(group["behind"] >= BEHIND_CAP for group in blocked)
+    wait = "waits" if behind == 1 else "wait"
+    return f"{behind:,}{' or more' if more else ''} {wait} behind blocked groups"
 
 
 def _forecast(lanes: Sequence[Mapping[str, Any]], *, behind: int) -> str | None:
