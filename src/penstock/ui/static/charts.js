@@ -19,6 +19,14 @@ function clock(at, local) {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":") + (local ? "" : " UTC");
 }
 
+/** Values with none on either side: no line goes through them, so each is drawn as a point.
+ * @param {any} plot @param {number} series */
+function alone(plot, series) {
+  const values = plot.data[series];
+  const none = (/** @type {number} */ at) => values[at] === null || values[at] === undefined;
+  return values.flatMap((/** @type {number | null} */ _, /** @type {number} */ at) => !none(at) && none(at - 1) && none(at + 1) ? [at] : []);
+}
+
 /** @param {any} spec @param {number} width */
 function options(spec, width) {
   const kinds = { rate: ["--s-pending", "--s-dead"], lag: ["--s-pending", "--s-held"], depth: ["--s-claimed"] };
@@ -42,7 +50,7 @@ function options(spec, width) {
     series: [
       { value: (/** @type {any} */ _, /** @type {number | null} */ at) => at === null || at === undefined ? "" : clock(tz(at), local), label: "" },
       ...spec.names.map((/** @type {string} */ name, /** @type {number} */ index) => ({
-        label: name, stroke: colour(colours[index]), width: 1.5, points: { show: false },
+        label: name, stroke: colour(colours[index]), width: 1.5, points: { show: false, filter: alone, size: 4, fill: colour(colours[index]) },
         fill: index === 0 && spec.kind !== "lag" ? `${colour(colours[0])}22` : undefined,
         value: (/** @type {any} */ _, /** @type {number | null} */ v) => value(spec.unit, v),
       })),
