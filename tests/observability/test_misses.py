@@ -1,9 +1,12 @@
 """What calls failed of lately."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.observability import misses
 from penstock.observability.misses import MINUTE_S, MINUTES, OTHER, Miss, Misses
+from penstock.observability.targets import Targets
 from penstock.ports.events import Called
 
 
@@ -22,6 +25,21 @@ def test_failed_calls_are_counted_by_kind_without_what_the_target_said() -> None
 
     assert seen.lately("a") == [Miss("HTTP 503", "retry", 4), Miss("throttled", "throttled", 1)]
     assert seen.lately("none") == []
+    assert seen.tally("a") == (24, 5)
+    assert seen.tally("none") == (0, 0)
+
+
+def test_lanes_and_targets_count_the_same_calls_of_the_same_minutes() -> None:
+    clock = [0.0]
+    seen, targets = Misses(lambda: clock[0]), Targets(lambda: clock[0])
+    for second in range(0, 2 * MINUTES * MINUTE_S, 25):
+        clock[0] = float(second)
+        for outcomes in ({"accepted": 2}, {"tryagain": 1, "notcalled": 4}, {"throttled": 1}, {"unsent": 1}):
+            event = called("a", "HTTP 503", **outcomes)
+            seen.note(replace(event, target="https://a.example"))
+            targets.note(replace(event, target="https://a.example"))
+        of_target = targets.lately()["https://a.example"]
+        assert seen.tally("a") == (of_target.calls, of_target.failed + of_target.throttled)
 
 
 def test_misses_are_forgotten_after_ten_minutes() -> None:

@@ -10,13 +10,12 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from penstock.observability.live import percentile, step_of
-from penstock.observability.words import SENT
+from penstock.observability.words import NO_CALL, SENT
 from penstock.ports.events import Called
 
 MINUTE_S: Final = 60
 MINUTES: Final = 10
 MOST_TARGETS: Final = 1000
-NO_CALL: Final = frozenset({"notcalled", "unsent"})
 
 
 class Calls(NamedTuple):

@@ -5,6 +5,8 @@ from typing import Final
 
 # What a sink took is sent, whether or not it had it before.
 SENT: Final = frozenset({"accepted", "duplicate"})
+# Nothing went out: neither a call that failed nor one that did not.
+NO_CALL: Final = frozenset({"notcalled", "unsent"})
 _SPELLED: Final[Mapping[str, str]] = {
     "tryagain": "retry",
     "notcalled": "not_called",

@@ -87,7 +87,7 @@ class Figures:
     def _add_pace(self, lane: dict[str, Any], now: datetime | None) -> dict[str, Any]:
         steps = self._hour.steps(lane["lane"], last=SPARK)
         lane["spark"] = [step.sent + step.failed for step in steps]
-        lane["failed"], lane["calls"] = sum(s.failed for s in steps), sum(lane["spark"])
+        lane["calls"], lane["failed"] = self._hour.misses.tally(lane["lane"])
         lane["forecast"] = None if now is None else self.forecast(lane["lane"], lane, now)
         fires = lane.get("next_at")
         lane["fires"] = datetime.fromisoformat(fires) if isinstance(fires, str) else fires
