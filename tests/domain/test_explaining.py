@@ -443,6 +443,9 @@ def test_which_job_it_waits_for_may_be_nobodys_business() -> None:
     found = explain(facts(standing={"ahead": Neighbour("", S.RUNNING, 1, BEFORE)}))
 
     assert found.text == "waits for a job of another tenant of group A-1, which is running"
+    for state, verb in ((S.DEAD, "retry"), (S.HELD, "release")):
+        found = explain(facts(standing={"ahead": Neighbour("", state, 1, BEFORE)}))
+        assert found.text.endswith(f"which is {state.label}: ask an operator to {verb}, skip or cancel it")
     assert found.job is None
 
 

@@ -224,12 +224,13 @@ def _group(facts: Facts) -> Explanation | None:
 
 
 def _ahead(ahead: Neighbour, until: datetime | None) -> str:
+    whose = "" if ahead.id else "ask an operator to "  # who may not see it can do nothing about it
     match ahead.state:
         case S.DEAD:
-            return f"which is dead{why(ahead.reason, ahead.error)}: retry, skip or cancel it"
+            return f"which is dead{why(ahead.reason, ahead.error)}: {whose}retry, skip or cancel it"
         case S.HELD:
             settle = "settle it if it was done, else " if ahead.reason == OUTCOME_UNKNOWN else ""
-            return f"which is held{why(ahead.reason, ahead.error)}: {settle}release, skip or cancel it"
+            return f"which is held{why(ahead.reason, ahead.error)}: {whose}{settle}release, skip or cancel it"
         case S.PENDING if until is not None:
             return f"which is before it and due at {stamp(until)}{why(None, ahead.error)}"
         case S.PENDING:
