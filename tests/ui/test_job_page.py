@@ -151,3 +151,16 @@ def test_characters_that_turn_text_around_are_spelled_out_but_not_in_what_a_form
     assert '"<bdi>\u05d0</bdi>"' in plain.get(f"/jobs/{made}").text
     assert turn in plain.get(f"/jobs/{made}/edit").text.partition("<textarea")[2]
     assert f'value="key:{turn}"' in plain.get(f"/jobs?q=key:{turn}").text
+
+
+def test_of_what_can_be_done_to_a_held_job_releasing_it_stands_out(plain: Http) -> None:
+    client = plain.node.client
+    made = client.enqueue("orders", {"n": 1}).id
+
+    def standing_out() -> list[str]:
+        page = plain.get(f"/jobs/{made}").text
+        return re.findall(r'<button type="button" class="go" popovertarget="act-(\w+)">', page)
+
+    assert standing_out() == ["retry"]
+    client.hold(made, reason="odd")
+    assert standing_out() == ["release"]

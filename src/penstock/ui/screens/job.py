@@ -149,11 +149,14 @@ def _known(job_id: str) -> str:
 
 def _verbs(job: Job) -> list[tuple[str, str, str, str, bool]]:
     """Return what can be done now: verb, words, explanation, tone, and whether it only asks."""
+    effects = {verb: answer(Verb(verb), job.state).effect for verb in WORDS}
+    possible = [verb for verb, effect in effects.items() if effect is not Effect.REFUSED]
     found = []
-    for verb, (label, text, tone) in WORDS.items():
-        effect = answer(Verb(verb), job.state).effect
-        if effect is not Effect.REFUSED:
-            found.append((verb, label, text, tone, effect is Effect.REQUESTED))
+    for verb in possible:
+        label, text, tone = WORDS[verb]
+        if verb == Verb.RETRY and Verb.RELEASE in possible:  # one button stands out
+            tone = ""
+        found.append((verb, label, text, tone, effects[verb] is Effect.REQUESTED))
     return found
 
 
