@@ -234,7 +234,8 @@ def test_an_address_that_is_none_is_a_page_for_people_and_json_for_programs(http
     for path in ("/nowhere", "/lanes/orders/nowhere", "/static/nowhere", "/lanes/nobody"):
         page = http.get(path, headers=html)
         assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
-        assert "There is no such page" in page.text
+        assert f"There is no such {'lane' if path == '/lanes/nobody' else 'page'}" in page.text
+        assert page.text.count("penstock lanes list") == (path == "/lanes/nobody")
         assert http.get(path).json()["hint"]
     assert "Nothing is at /&lt;b&gt;" in http.get("/%3Cb%3E", headers=html).text
     assert http.get("/api/nowhere", headers=html).json()["status"] == 404

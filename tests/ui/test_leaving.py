@@ -82,7 +82,7 @@ def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: S
         opened(page, seeded, "/lanes/brief")
         seeded.client.store.delete_lane("brief", actor="test")
 
-        expect(page.locator("h1")).to_have_text("There is no such page")
+        expect(page.locator("h1")).to_have_text("There is no such lane")
         expect(page.locator("main")).to_contain_text("brief")
         assert serious(page) == []
         expect(page.locator("#live")).to_have_attribute("data-state", "live")

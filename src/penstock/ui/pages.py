@@ -69,7 +69,8 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
         facts = {
             "screen": "",
             "status": status,
-            "text": _text(problem, status),
+            "missing": "lane" if isinstance(error, UnknownLane) else "page",
+            "text": _unknown(error) if isinstance(error, UnknownLane) else _text(problem, status),
             "hint": getattr(problem, "hint", ""),
             "request": mark_of(request),
             "log_in": _log_in(request) if status == HTTPStatus.UNAUTHORIZED else None,
@@ -107,6 +108,12 @@ def _typed(written: Mapping[str, str]) -> dict[str, str]:
         for name, text in sorted(written.items())  # they come in no order
         if text.strip() and name not in NOT_TYPED and not text.startswith(ONCE)
     }
+
+
+def _unknown(error: UnknownLane) -> str:
+    """Return what is wrong without what to do about it, which the hint says."""
+    near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+    return f'No lane is called "{error.lane}".{near}'
 
 
 def _text(error: object, status: int) -> str:
