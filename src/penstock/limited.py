@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from penstock.domain.access import Scope, Who
 from penstock.domain.edits import Changed, Version
 from penstock.domain.filters import JobQuery, Page
+from penstock.domain.fingerprints import is_coarse
 from penstock.domain.job import AuditEntry, AuditPage, Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import MASK, is_answer, without_content, without_hashes, without_words
@@ -43,7 +44,7 @@ WHOLE: Final = frozenset(
 )  # fmt: skip
 
 # What a filter may not ask for on behalf of somebody who may not see it; receipts are looked at one by one.
-SECRET: Final = frozenset({"payload", "error", "fingerprint"})
+SECRET: Final = frozenset({"payload", "error"})
 # The settings of a lane that say where its jobs go.
 WHERE: Final = ("sink", "queue", "target")
 
@@ -200,7 +201,9 @@ class LimitedStore:
         """Refuse to look for what may not be seen: whether something is found would tell it."""
         secret = {predicate.field for predicate in query.where if _looks_inside(predicate)}
         if self._hides and secret:
-            raise Forbidden(self._who.name, f"look for {min(secret)}: it needs the scope payload")
+            what = min(secret)
+            other = ", except those that begin with k, as /api/dead has them" * (what == "fingerprint")
+            raise Forbidden(self._who.name, f"look for {what}: it needs the scope payload{other}")
 
     def _check_target(self, *, given: bool) -> None:
         """Refuse to have a job sent elsewhere: what it carries would be seen there."""
@@ -290,8 +293,11 @@ class LimitedStore:
 def _looks_inside(predicate: Predicate) -> bool:
     """Say whether what a predicate finds tells what jobs carry, or what targets answered.
 
-    A receipt that is no answer is the id of a message: everybody sees it, and may look for it.
+    A receipt that is no answer is the id of a message: everybody sees it, and may look for it. A coarse
+    fingerprint is made of what everybody sees.
     """
+    if predicate.field == "fingerprint":
+        return predicate.op is Op.HAS or not all(is_coarse(value) for value in predicate.values)
     if predicate.field == "receipt":
         return predicate.op is Op.HAS or any(is_answer(str(value)) for value in predicate.values)
     return predicate.field in SECRET

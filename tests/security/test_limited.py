@@ -6,12 +6,14 @@ import pytest
 
 from penstock import Client
 from penstock.domain.access import ROLES, Scope, Who
+from penstock.domain.causes import causes
 from penstock.domain.filters import JobQuery
+from penstock.domain.fingerprints import fingerprint_of
 from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.masking import MASK
 from penstock.domain.ordering import Mode
-from penstock.domain.outcomes import Succeeded
+from penstock.domain.outcomes import Dead, Succeeded
 from penstock.domain.states import Effect, JobState, Verb
 from penstock.empty import why_empty
 from penstock.errors import Forbidden, InUse, InvalidJob, NotFound
@@ -230,6 +232,36 @@ def test_the_id_of_a_message_is_shown_and_found(client: Client) -> None:
     assert [job.live.receipt for job in viewer.list(filter="receipt!=m-4242").jobs] == ["200"]
     made = client.start("hold", "receipt:m-4242", reason="r")
     assert viewer.operation(made.id).filter == "receipt:m-4242"
+
+
+def test_dead_letters_are_found_by_the_cause_that_is_shown(client: Client, store: MemoryStore) -> None:
+    """Whoever sees no answers has causes of his own, which everybody can look for; a guess tells nothing."""
+    for _ in range(3):
+        client.enqueue("orders", {}, mode="immediate")
+    claim = store.claim(Ask(lane="orders", node=store.register_node("n")))
+    assert claim is not None
+    errors = ("HTTP 422: card of Ann declined", "HTTP 422: card of Bob declined", "HTTP 404: no Bob")
+    died = {
+        one.job.arrival: Dead("permanent", error) for one, error in zip(claim.jobs, errors, strict=True)
+    }
+    store.settle(claim, died)
+    hand = client.acting(HAND)
+
+    found = causes(hand.list(state=JobState.DEAD).jobs)
+
+    assert [(cause.error, cause.jobs) for cause in found] == [("HTTP 422", 2), ("HTTP 404", 1)]
+    for cause in found:
+        line = f"fingerprint:{cause.fingerprint}"
+        assert {job.error for job in hand.list(filter=line).jobs} == {cause.error}
+        assert len(hand.list(filter=line).jobs) == len(client.list(filter=line).jobs) == cause.jobs
+        assert len(hand.list(filter=f"fingerprint!={cause.fingerprint}").jobs) == 3 - cause.jobs
+        assert hand.preview("retry", line).matched == cause.jobs
+        assert hand.operation(hand.start("retry", line, reason="r").id).filter == line
+    guess = fingerprint_of("permanent", errors[0])
+    assert len(client.list(filter=f"fingerprint:{guess}").jobs) == 1
+    for line in (f"fingerprint:{guess}", f"fingerprint:{found[0].fingerprint},{guess}", "fingerprint~k"):
+        with pytest.raises(Forbidden, match=r"look for fingerprint: it needs .* except those that begin"):
+            hand.list(filter=line)
 
 
 @pytest.mark.parametrize("line", ["payload.card:4242", "receipt~4242", 'receipt:"200 card 4242"'])

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.domain.fingerprints import fingerprint_of, pattern_of
+from penstock.domain.fingerprints import coarse_fingerprint_of, fingerprint_of, pattern_of
 from penstock.domain.job import Job
 
 
@@ -32,7 +32,7 @@ def causes(jobs: Iterable[Job]) -> list[Cause]:
     found: dict[tuple[str, str], Cause] = {}
     for job in jobs:
         reason, at = job.live.reason, job.finished_at
-        mark = fingerprint_of(reason, job.error)
+        mark = (coarse_fingerprint_of if job.hidden else fingerprint_of)(reason, job.error)
         cause = found.get((job.lane, mark))
         if cause is None:
             found[job.lane, mark] = Cause(mark, job.lane, reason, pattern_of(job.error), 1, at, at, job.id)

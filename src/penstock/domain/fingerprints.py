@@ -3,13 +3,19 @@
 Ten thousand dead letters have a handful of causes. What differs from job to job (numbers, ids, addresses,
 what stands in quotes) is taken out of the first line of an error; what is left tells the cause. A status is
 one: what a server refuses for good and what it was too busy for are not the same.
+
+Who may not see what targets answered has a coarser one, made of what is left of the error for such readers: a
+hash of the words themselves would confirm whoever guesses them. Both find jobs for everybody who may ask.
 """
 
 import re
 from hashlib import blake2s
 from typing import Final
 
+from penstock.domain.masking import without_words
+
 LONGEST: Final = 200
+COARSE: Final = "k"  # no hexadecimal digit: nobody takes one kind for the other
 _PARTICULARS: Final = re.compile(
     r"""
     (?P<status>\b(?:HTTP|status|code)\ \d{3}\b)
@@ -35,3 +41,13 @@ def fingerprint_of(reason: str | None, error: str | None) -> str:
     """Return twelve hexadecimal digits that jobs with the same reason and the same kind of error share."""
     said = f"{reason or ''}\n{pattern_of(error).lower()}"
     return blake2s(said.encode(errors="replace"), digest_size=6).hexdigest()
+
+
+def coarse_fingerprint_of(reason: str | None, error: str | None) -> str:
+    """Return what jobs share whose errors look the same without the words of others; it begins with `k`."""
+    return COARSE + fingerprint_of(reason, without_words(error))
+
+
+def is_coarse(fingerprint: object) -> bool:
+    """Say whether a fingerprint tells nothing but what everybody sees of a job."""
+    return str(fingerprint).startswith(COARSE)

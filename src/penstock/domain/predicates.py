@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from penstock.domain.fingerprints import fingerprint_of
+from penstock.domain.fingerprints import coarse_fingerprint_of, fingerprint_of, is_coarse
 from penstock.domain.job import Job
 
 Value = str | int | float | bool | None
@@ -60,7 +60,18 @@ def holds(predicate: Predicate, job: Job) -> bool:
         return _holds_in(predicate, None if job.context is None else job.context.payload)
     if predicate.field == "group" and predicate.op is Op.IS:
         return compared(job.live.grp, Op.IS, predicate.values)  # as the index has it: ordered jobs
+    if predicate.field == "fingerprint" and predicate.op in (Op.IS, Op.NOT):
+        return _marked(job, predicate.values) is (predicate.op is Op.IS)
     return compared(_FIELDS[predicate.field](job), predicate.op, predicate.values)
+
+
+def _marked(job: Job, marks: tuple[Value, ...]) -> bool:
+    """Say whether a job has one of these fingerprints, each of its own kind."""
+    reason, error = job.live.reason, job.error
+    return any(
+        mark == (coarse_fingerprint_of if is_coarse(mark) else fingerprint_of)(reason, error)
+        for mark in marks
+    )
 
 
 def compared(found: object, op: Op, values: tuple[Value, ...]) -> bool:
