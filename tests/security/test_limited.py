@@ -241,9 +241,7 @@ def test_dead_letters_are_found_by_the_cause_that_is_shown(client: Client, store
     claim = store.claim(Ask(lane="orders", node=store.register_node("n")))
     assert claim is not None
     errors = ("HTTP 422: card of Ann declined", "HTTP 422: card of Bob declined", "HTTP 404: no Bob")
-    died = {
-        one.job.arrival: Dead("permanent", error) for one, error in zip(claim.jobs, errors, strict=True)
-    }
+    died = {one.job.arrival: Dead("permanent", error) for one, error in zip(claim.jobs, errors, strict=True)}
     store.settle(claim, died)
     hand = client.acting(HAND)
 
