@@ -11,7 +11,7 @@ from penstock.domain.intake import new_job
 from penstock.domain.operations import MOST_RATE, STATES, NewOperation, query_of
 from penstock.domain.payloads import dumped
 from penstock.domain.sense import target_problem
-from penstock.domain.states import Verb
+from penstock.domain.states import VERBS, Verb
 from penstock.errors import InvalidJob, InvalidQuery
 from penstock.ports.store import Store
 
@@ -45,8 +45,14 @@ def verb_of(name: str) -> Verb:
 
 
 def preview(store: Store, verb: Verb, line: str) -> Preview:
-    """Count what a filter finds, up to a cap: ten thousand jobs, or as many looks as that takes."""
+    """Count what a filter finds, up to a cap: ten thousand jobs, or as many looks as that takes.
+
+    Jobs in states in which the verb does nothing are not counted, though the filter may name them.
+    """
     query = query_of(verb, line, now=store.now())
+    query = replace(query, states=query.states & VERBS[verb].keys())
+    if not query.states:  # which would mean any
+        return Preview(verb, line, 0, False, {}, {}, [])
     lanes, states, ids = dict[str, int](), dict[str, int](), list[str]()
     count, after = 0, None
     for _ in range(COUNTED // MAX_PAGE):

@@ -45,12 +45,30 @@ def test_history_says_what_each_lane_came_to_and_what_the_page_shows(ended: Http
 
 
 def test_what_the_filter_finds_is_replayed_from_there(ended: Http) -> None:
-    page = ended.get("/history?lane=orders&state=succeeded&within=1d").text
+    page = ended.get("/history?lane=orders&within=1d").text
     [link] = re.findall(r'href="(/bulk[^"]*)"', page)
     asked = parse_qs(urlsplit(link.replace("&amp;", "&")).query)
-    assert asked == {"verb": ["retry"], "q": ["lane:orders finished<1d state:succeeded"]}
-    assert "Replay 3 jobs" in words_of(ended, link.replace("&amp;", "&"))
-    assert "/bulk" not in ended.get("/history?lane=orders&state=skipped").text
+    assert asked == {"verb": ["retry"], "q": ["lane:orders finished<1d state:dead,cancelled,expired"]}
+    assert "Replay 1 job" in words_of(ended, link.replace("&amp;", "&"))
+    assert "Replay all dead, cancelled, expired…" in words_of(ended, "/history?lane=orders")
+    assert "Replay all dead…" in words_of(ended, "/history?state=dead")
+
+
+def test_what_cannot_be_replayed_is_neither_offered_nor_counted(ended: Http) -> None:
+    """Jobs that succeeded are there, and retry refuses every one of them."""
+    assert "HTTP 422" not in words_of(ended, "/history?state=succeeded")
+    assert "/bulk" not in ended.get("/history?state=succeeded").text
+    assert "/bulk" not in ended.get("/history?state=skipped").text
+    both = words_of(ended, "/bulk?verb=retry&q=state:succeeded,dead")
+    assert "without those that are succeeded: retry does nothing to them" in both
+    assert "Replay 1 job" in both
+    alone = words_of(ended, "/bulk?verb=retry&q=state:succeeded")
+    assert "No job matches now" in alone
+    assert "without those" not in words_of(ended, "/bulk?verb=retry&q=state:dead")
+    asked = {"filter": "state:succeeded,dead", "reason": "r"}
+    counted = ended.post("/api/replay", asked).json()
+    assert (counted["dry_run"], counted["matched"], counted["states"]) == (True, 1, {"dead": 1})
+    assert ended.post("/api/replay", asked | {"filter": "state:succeeded"}).json()["matched"] == 0
 
 
 def test_history_is_read_day_by_day(ended: Http) -> None:

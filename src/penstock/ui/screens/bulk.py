@@ -12,7 +12,8 @@ from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
 from penstock.domain.masking import MASK
-from penstock.domain.operations import OPEN, STATES, OperationState
+from penstock.domain.operations import OPEN, STATES, OperationState, query_of
+from penstock.domain.states import VERBS
 from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.ports.operations import Operation
 from penstock.ui.site import AnyRequest, Site, acted, form, once, whole
@@ -85,6 +86,8 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
         found, problem = client.preview(verb, line), None
     except InvalidQuery as error:
         found, problem = None, str(error)
+    now = client.store.now()
+    idle = query_of(found.verb, line, now=now).states - VERBS[found.verb].keys() if found else ()
     jobs = {} if found is None else client.store.find(found.ids)
     return {
         "screen": "operations",
@@ -95,8 +98,9 @@ def _preview_view(client: Client, verb: str, line: str) -> dict[str, Any]:
         "found": found,
         "problem": problem,
         "implied": ", ".join(sorted(state.label for state in STATES.get(found.verb, ()))) if found else "",
+        "idle": ", ".join(sorted(state.label for state in idle)),
         "key": once(),
-        "now": client.store.now(),
+        "now": now,
     }
 
 

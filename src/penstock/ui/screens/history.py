@@ -13,13 +13,14 @@ from litestar.handlers import HTTPRouteHandler
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.filters import Page
-from penstock.domain.states import TERMINAL, JobState
+from penstock.domain.states import TERMINAL, VERBS, JobState, Verb
 from penstock.errors import InvalidQuery
 from penstock.ui.site import AnyRequest, Site, lane_choice
 from penstock.wire import job_object
 
 PAGE: Final = 50
 ENDS: Final = ("succeeded", "dead", "cancelled", "skipped", "expired")
+AGAIN: Final = tuple(end for end in ENDS if end in {state.label for state in VERBS[Verb.RETRY]})
 SPANS: Final = (("", "all that is kept"), ("1h", "last hour"), ("1d", "last day"), ("7d", "last week"))
 DAYS: Final = 7
 LANES: Final = 100
@@ -49,6 +50,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
     except InvalidQuery as error:
         page, problem = Page([], None), str(error)
     shown = [job_object(job, payload=False) for job in page.jobs]
+    again = [end for end in AGAIN if asked["state"] in ("", end)]
     return {
         "screen": "history",
         "f": figures,
@@ -65,6 +67,8 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "summary": _summary(shown),
         "kept": _kept(site.kept.answer("counts", site.store.counts), asked["lane"]),
         "line": f"{line} state:{asked['state'] or ','.join(ENDS)}".strip(),
+        "again": again,
+        "replayed": f"{line} state:{','.join(again)}".strip(),
     }
 
 
