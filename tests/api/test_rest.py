@@ -149,8 +149,19 @@ def test_a_bad_filter_is_told_with_its_place(http: Http) -> None:
 def test_who_has_it_already_is_told_so(http: Http) -> None:
     path = f"/api/jobs/{enqueue(http)}"
     tag = http.get(path).headers["etag"]
-    again = http.get(path, headers={"If-None-Match": tag})
-    assert (again.status_code, again.content) == (304, b"")
+    for known in (tag, f"W/{tag}", "*"):
+        again = http.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["cache-control"] == "no-store"
+
+
+def test_what_is_of_jobs_is_kept_by_nobody_and_lists_by_no_proxy(http: Http) -> None:
+    job = enqueue(http)
+    of_jobs = ("jobs", f"jobs/{job}", f"jobs/{job}/timeline", f"jobs/{job}/explain", "jobs/history", "dead")
+    for path in (*of_jobs, "lanes/orders"):
+        assert http.get(f"/api/{path}").headers["cache-control"] == "no-store", path
+    for path in ("lanes", "pools", "groups", "targets", "jobs/counts"):
+        assert http.get(f"/api/{path}").headers["cache-control"] == "private, no-cache", path
 
 
 @pytest.mark.parametrize("path", ["lanes", "pools", "groups", "targets", "jobs/counts"])
@@ -160,6 +171,8 @@ def test_who_has_a_list_already_is_told_so_until_it_changes(http: Http, path: st
     tag = http.get(f"/api/{path}").headers["etag"]
     again = http.get(f"/api/{path}", headers={"If-None-Match": f'"another", {tag}'})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert again.headers["cache-control"] == "private, no-cache"
+    assert http.get(f"/api/{path}", headers={"If-None-Match": "*"}).status_code == 304
 
     put_lane(client.store, "later")
     client.store.put_pool(pool("later"), actor="test")

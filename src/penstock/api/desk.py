@@ -36,13 +36,18 @@ class Desk:
         return await self.executor.run(partial(call, *args, **kwargs))
 
 
-def tagged(request: Request[Any, Any, Any], text: str) -> Response[bytes]:
-    """Return JSON with an ETag, or 304 to somebody who has it already."""
+def tagged(request: Request[Any, Any, Any], text: str, *, of_job: bool = False) -> Response[bytes]:
+    """Return JSON with an ETag, or 304 to somebody who has it already.
+
+    What is of a job is not to be kept on the way or on a disk, whoever asks again may say what he has.
+    """
+    keep = "no-store" if of_job else "private, no-cache"
     tag = f'"{blake2s(text.encode(errors="replace"), digest_size=9).hexdigest()}"'
     known = {name.strip().removeprefix("W/") for name in request.headers.get("if-none-match", "").split(",")}
-    if tag in known:
-        return Response(b"", status_code=304, media_type="application/json", headers={"ETag": tag})
-    return json_answer(text, headers={"ETag": tag, "Cache-Control": "no-cache"})
+    headers = {"ETag": tag, "Cache-Control": keep}
+    if known & {tag, "*"}:
+        return Response(b"", status_code=304, media_type="application/json", headers=headers)
+    return json_answer(text, headers=headers)
 
 
 def json_answer(

@@ -79,7 +79,7 @@ def job_routes(desk: Desk) -> list[HTTPRouteHandler]:
     @get("/api/jobs/{job_id:str}", opt=needs(Scope.READ, tenants=True))
     async def get_job(request: Request[Any, Any, Any]) -> Response[bytes]:
         client, job_id = desk.acting(request), request.path_params["job_id"]
-        return tagged(request, await desk.ask(lambda: encode(job_object(client.get(job_id)))))
+        return tagged(request, await desk.ask(lambda: encode(job_object(client.get(job_id)))), of_job=True)
 
     @get("/api/jobs/{job_id:str}/explain", opt=needs(Scope.READ, tenants=True))
     async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
