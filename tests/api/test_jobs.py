@@ -90,6 +90,21 @@ def test_a_batch_whose_key_is_none_for_all_of_it_is_refused_whole(http: Http) ->
     assert "id" in http.post("/api/jobs", {"jobs": own}, headers={"Idempotency-Key": ""}).json()["results"][0]
 
 
+def test_a_key_in_the_head_of_a_request_is_utf_8(http: Http) -> None:
+    head = {"Content-Type": "application/json"}
+    made = http.request(
+        "POST", "/api/jobs", content='{"lane": "orders"}', headers=head | {"Idempotency-Key": "é→".encode()}
+    )
+    assert made.json()["key"] == "é→"
+    assert http.post("/api/jobs", {"lane": "orders", "key": "é→"}).json()["duplicate"]
+    hold = '{"verb": "hold", "filter": "lane:orders", "reason": "x", "dry_run": false}'
+    for path, body in (("/api/jobs", '{"lane": "orders"}'), ("/api/operations", hold)):
+        latin = head | {"Idempotency-Key": "é".encode("latin-1")}
+        answer = http.request("POST", path, content=body, headers=latin)
+        assert (answer.status_code, answer.json()["field"]) == (400, "Idempotency-Key"), answer.text
+        assert "not UTF-8" in answer.json()["detail"]
+
+
 def test_two_keys_in_the_head_of_a_request_are_refused(http: Http) -> None:
     twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b"), ("Content-Type", "application/json")]
     hold = '{"verb": "hold", "filter": "lane:orders", "reason": "x"}'

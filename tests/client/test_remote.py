@@ -118,9 +118,9 @@ def test_an_operation_is_begun_and_watched_from_afar(node: Http, remote: Client)
     store = node.node.client.store
     settle(store, some(claim(store)), Dead(Reason.EXHAUSTED, "boom"))
     assert remote.preview("retry", "error:boom").matched == 1
-    started = remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once")
+    started = remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once é→")
     assert (
-        remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once").id
+        remote.start("edit", "error:boom", reason="fixed", change={"merge": {"n": 2}}, key="once é→").id
         == started.id
     )
     store.collect_operation(started.id)

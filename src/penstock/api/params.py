@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from litestar import Request
 
+from penstock.api.problems import Problem
 from penstock.domain.intake import check_text
 from penstock.domain.names import near
 from penstock.domain.times import check_time
@@ -21,11 +22,16 @@ def items_of(request: Request[Any, Any, Any]) -> Items:
 
 
 def idempotency_key(request: Request[Any, Any, Any]) -> str | None:
-    """Return what the header Idempotency-Key says, or raise InvalidQuery: two of them are no key."""
+    """Return what the header Idempotency-Key says, in UTF-8, or raise what is wrong: two are no key."""
     keys = request.headers.getall("idempotency-key", [])
     if len(keys) > 1:
         raise InvalidQuery("Idempotency-Key", "stands twice: give it once")
-    return keys[0] if keys else None
+    try:  # whatever the bytes are, they come as Latin-1
+        return keys[0].encode("latin-1").decode() if keys else None
+    except UnicodeDecodeError as error:
+        detail = f"Idempotency-Key: it is not UTF-8 (byte {error.start})"
+        hint = "send the key in UTF-8, or one of plain ASCII"
+        raise Problem(400, "bad-header", detail, hint=hint, field="Idempotency-Key") from None
 
 
 def read_params(items: Items, kinds: Mapping[str, Kind]) -> dict[str, Any]:

@@ -253,7 +253,8 @@ class RemoteStore(SettingsPart):
         }  # fmt: skip
         if new.change is not None:
             body["change"] = _change(new.change)
-        headers = {} if new.key is None else {"Idempotency-Key": new.key}
+        # Text of a head goes out as Latin-1, and the key is read as UTF-8.
+        headers = {} if new.key is None else {"Idempotency-Key": new.key.encode().decode("latin-1")}
         return operation_of(self.api.send("POST", "/api/operations", body, headers=headers))
 
     def operation(self, id: str) -> Operation | None:  # noqa: A002
