@@ -69,7 +69,7 @@ def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
             expect(page.locator("h1")).to_have_text("You are logged out")
             expect(page.locator("main pre").last).to_contain_text('{"n": "<b>",\n "long": "text"}')
             assert serious(page) == []
-            expect(page.locator("#live")).to_have_attribute("data-state", "paused")
+            expect(page.locator("#live")).to_have_count(0)
             page.get_by_role("link", name="Log in").click()
             log_in(page)
             assert page.url == http.node.url + "/jobs/new?lane=orders"
@@ -85,7 +85,29 @@ def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: S
         expect(page.locator("h1")).to_have_text("There is no such lane")
         expect(page.locator("main")).to_contain_text("brief")
         assert serious(page) == []
-        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        expect(page.locator("#live")).to_have_attribute("data-state", "paused")
+
+
+def test_the_page_of_an_error_asks_for_nothing_again(browser: Browser, tmp_path: Path) -> None:
+    """The id that it shows is that of the request that failed, for whoever looks into the log."""
+    asked: list[str] = []
+    with behind_a_login(tmp_path) as (_, http), tab(browser, http.node.url, complaints=[]) as page:
+        page.clock.install()
+        page.goto("/nodes")
+        log_in(page)
+        page.on("request", lambda sent: None if sent.is_navigation_request() else asked.append(sent.url))
+        with page.expect_request(lambda sent: sent.headers.get("hx-request") == "true"):
+            page.clock.run_for(10_000)
+        for path in ("/nowhere", "/lanes/nobody"):
+            page.goto(path)
+            expect(page.locator("h1")).to_have_text("There is no such page")
+            expect(page.locator("#live")).to_have_count(0)
+            expect(page.locator("nav a[href='/access']")).to_have_count(1)
+            request = page.locator("#request").text_content()
+            asked.clear()
+            page.clock.run_for(60_000)
+            assert page.locator("#request").text_content() == request
+            assert asked == []
 
 
 def test_what_ended_well_is_not_struck_out_when_newer_ones_come(browser: Browser, seeded: Seeded) -> None:

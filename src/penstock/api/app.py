@@ -27,7 +27,7 @@ from penstock.api.operations import operation_routes
 from penstock.api.outcomes import outcome_routes
 from penstock.api.pausing import pausing_routes
 from penstock.api.problems import Problem, answer
-from penstock.api.scopes import check_routes, guard_of, needs
+from penstock.api.scopes import check_routes, guard_of, needs, recall
 from penstock.api.stats import Stats
 from penstock.api.verbs import verb_routes
 from penstock.client import Client
@@ -152,13 +152,18 @@ def _served(
     over: asyncio.Event | None = None,
 ) -> Guarded:
     check_routes(routes)
+
+    def nowhere(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        recall(callers, request)
+        return lost(request, error)
+
     app = Litestar(
         route_handlers=[*method_routes(routes), *routes],  # the first of an address answers OPTIONS
         guards=[guard_of(callers)],
         exception_handlers={
             Problem: answer,
             PenstockError: answer,
-            NotFoundException: lost,
+            NotFoundException: nowhere,
             HTTPException: answer,
             Exception: answer,
         },

@@ -79,6 +79,14 @@ class Callers:
                 return found
         return Caller(None if self.login else LOCAL)
 
+    def recalled(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return who was last seen with what a request shows, for a menu: nothing is looked up or allowed."""
+        session = cookie_of(headers.get(b"cookie", b"").decode("latin-1"))
+        kept = self._kept.get(hashed(session)) if session is not None else None
+        if kept is not None and isinstance(kept.found, Caller) and kept.found.who is not None:
+            return kept.found
+        return None if self.login else Caller(LOCAL)
+
     def forget(self, session: str) -> None:
         """Forget a session that was just closed."""
         self._kept.pop(hashed(session), None)

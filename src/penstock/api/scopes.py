@@ -113,6 +113,13 @@ def guard_of(callers: Callers) -> Guard:
     return guard
 
 
+def recall(callers: Callers, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+    """Note who was last seen with what a request shows: where there is no handler, nothing asks who it is."""
+    found = callers.recalled(dict(connection.scope["headers"]))
+    if found is not None:
+        connection.scope.setdefault(STATE, found)  # type: ignore[typeddict-item]
+
+
 async def _still(
     callers: Callers, connection: ASGIConnection[Any, Any, Any, Any], needed: Needs, scope: Scope
 ) -> bool:

@@ -75,7 +75,8 @@ def pages(desk: Desk, figures: Figures, *, live: Live, health: Health) -> Pages:
             "request": mark_of(request),
             "log_in": _log_in(request) if status == HTTPStatus.UNAUTHORIZED else None,
             "written": _typed(problem.written) if isinstance(problem, Problem) else {},
-            "still": request.method != "GET",
+            "still": True,  # asked for again it would fail again, under another id than the one shown
+            "failed": True,
         }
         return site.rendered(request, "error.html", facts, status=status)
 

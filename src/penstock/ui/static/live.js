@@ -13,14 +13,15 @@ let source = /** @type {EventSource | null} */ (null);
 let lost = /** @type {number | null} */ (null);
 
 const pace = () => Number(localStorage.getItem("pace") ?? "1");
-const chip = () => /** @type {HTMLElement} */ (document.getElementById("live"));
+const chip = () => document.getElementById("live"); // the page of an error has none
 
-/** A form that was refused stays as it is. */
+/** A form that was refused stays as it is, and so does the page of an error. */
 const still = () => document.querySelector("#main[data-still]") !== null;
 
 /** @param {string} state @param {string} text */
 function say(state, text) {
   const element = chip();
+  if (!element) return;
   if (element.dataset.state !== state) element.dataset.state = state;
   const words = element.querySelector("[data-text]");
   if (words && words.textContent !== text) words.textContent = text;
@@ -107,7 +108,7 @@ function mergeRows(html, list, refreshed) {
 
 /** @param {() => void} refreshed */
 function listen(refreshed) {
-  if (source || document.hidden || pace() === 0 || !("EventSource" in window)) return;
+  if (source || document.hidden || still() || pace() === 0 || !("EventSource" in window)) return;
   source = new EventSource("/api/events?topics=lanes,operations,audit,nodes");
   const changed = () => { wanted = true; };
   source.onmessage = changed;
@@ -156,6 +157,6 @@ export function live(refreshed) {
     // A stream that says nothing means that nothing changed; times and rates still do.
     const quiet = source?.readyState === EventSource.OPEN ? 5 : 2;
     if ((wanted && since >= seconds * 1000) || since >= Math.max(quiet, seconds) * 1000) void refresh(refreshed);
-    if (since > STALE_MS + seconds * 1000 && !occupied() && !document.hidden) lost ??= last;
+    if (since > STALE_MS + seconds * 1000 && !still() && !occupied() && !document.hidden) lost ??= last;
   }, 500);
 }
