@@ -144,13 +144,15 @@ class LimitedStore:
         )
 
     # -- lanes
-    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
+    def put_lane(
+        self, lane: Lane, *, actor: str, expect: int | None = None, reason: str | None = None
+    ) -> Lane:
         """Make a lane, or change it; where the jobs of one go stays for those who may not see them."""
         if self._tenant is not None:
             raise Forbidden(self._who.name, "use put_lane of the store")
         before = self._store.lanes().get(lane.name)
         self._check_target(given=before is not None and any(before[name] != lane[name] for name in WHERE))
-        return self._store.put_lane(lane, actor=actor, expect=expect)
+        return self._store.put_lane(lane, actor=actor, expect=expect, reason=reason)
 
     # -- bulk operations
     def start_operation(self, new: NewOperation) -> Operation:

@@ -194,6 +194,14 @@ def test_who_repeats_a_request_with_an_id_is_led_to_its_job(http: Http) -> None:
     assert "GET /api/jobs/ID shows it" in again.json()["hint"]
 
 
+def test_why_a_lane_was_changed_is_kept(every: Http) -> None:
+    off = {"settings": {"enabled": False}, "reason": "on fire"}
+    assert every.request("PUT", "/api/lanes/orders", json=off).status_code == 200
+    assert every.get("/api/audit?lane=orders&limit=1").json()["entries"][0]["reason"] == "on fire"
+    of_pool = every.request("PUT", "/api/pools/web", json={"settings": {}, "reason": "x"})
+    assert (of_pool.status_code, of_pool.json()["field"]) == (422, "reason")
+
+
 def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
     path = "/api/lanes/pay"
     made = every.request("PUT", path, json={"settings": {"batch_size": 7}}, headers={"If-None-Match": "*"})

@@ -56,7 +56,7 @@ def test_a_lane_that_is_called_new_has_its_page(seeded: Seeded) -> None:
     made = seeded.http.request("POST", form.url.path, data=fields, follow_redirects=True)
     assert made.url.path == "/lanes/new"
     assert 'action="/lanes/new/set"' in made.text
-    told = seeded.http.request("POST", "/lanes/new/disable", follow_redirects=True).text
+    told = seeded.http.request("POST", "/lanes/new/disable?reason=x", follow_redirects=True).text
     assert "Lane &#34;new&#34; is disabled" in told
     seeded.client.store.delete_lane("new", actor="test")
 

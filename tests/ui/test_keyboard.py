@@ -65,7 +65,7 @@ def test_escape_closes_what_is_offered_and_keeps_what_was_written(browser: Brows
         ("/", "Pause everything", "[name=reason]"),
         ("/pools", "Pause a target", "[name=target]"),
         ("/groups", "Resolve…", "[name=reason]"),
-        ("/lanes/orders", "Disable", "button.plain"),
+        ("/lanes/orders", "Disable", "[name=reason]"),
         ("/lanes", "Keyboard help", "button"),
     ],
 )

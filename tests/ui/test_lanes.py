@@ -59,8 +59,12 @@ def test_the_list_has_the_kill_switch() -> None:
     store.put_lane(lane("orders"), actor="test")
     with Client(store) as client, served(client) as http:
         assert 'action="/lanes/orders/disable"' in http.get("/lanes").text
-        answer = http.request("POST", "/lanes/orders/disable", data={"next": "/lanes"})
+        http.request("POST", "/lanes/orders/disable", data={"next": "/lanes"})
+        assert store.lanes()["orders"]["enabled"]  # nobody said why
+        fields = {"next": "/lanes", "reason": "on fire"}
+        answer = http.request("POST", "/lanes/orders/disable", data=fields)
 
+        assert store.audit_log(limit=1).entries[0].reason == "on fire"
         assert answer.headers["location"] == "/lanes"
         assert not store.lanes()["orders"]["enabled"]
         page = http.get("/lanes").text

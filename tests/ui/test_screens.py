@@ -360,8 +360,7 @@ def test_what_can_be_taken_back_is_taken_back_from_the_toast(browser: Browser, s
             opened(page, seeded, path)
             page.get_by_role("button", name=verb, exact=True).first.click()
             sheet = page.locator("form:popover-open")
-            if sheet.locator("[name=reason]").count():
-                sheet.locator("[name=reason]").fill("by mistake")
+            sheet.locator("[name=reason]").fill("by mistake")
             sheet.get_by_role("button", name=verb, exact=True).click()
             expect(page.locator("#toast")).to_contain_text(done)
             page.locator("#toast").get_by_role("button", name="Undo").click()

@@ -21,7 +21,7 @@ from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.lanes import Lane
 from penstock.domain.pools import Pool
-from penstock.errors import NotFound, VersionChanged
+from penstock.errors import InvalidQuery, NotFound, VersionChanged
 from penstock.ports.store import Store
 from penstock.wire import encode, lane_object, pool_object
 
@@ -35,6 +35,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Settings by name; those not named stay as they are, or are the defaults of what is new."""
 
     settings: dict[str, Any]
+    reason: str | None = None
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     async def put_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         said, name = await command(request, Settings), request.path_params["name"]
         client, expect = desk.acting(request), _expected(request)
-        now, made = await desk.ask(_put, kind, client, name, said.settings, expect)
+        now, made = await desk.ask(_put, kind, client, name, said, expect)
         return await shown(client, now, status=201 if made else 200)
 
     @delete(f"{base}/{{name:str}}", name=f"delete_{word}", opt=ADMIN, status_code=200)
@@ -132,10 +133,13 @@ def _expected(request: Request[Any, Any, Any]) -> int | None:
     return int(version)
 
 
-def _put(
-    kind: Kind, client: Client, name: str, given: dict[str, Any], expect: int | None
-) -> tuple[Named, bool]:
-    put: tuple[Named, bool] = kind.change(client.store, name, given, actor=client.actor, expect=expect)
+def _put(kind: Kind, client: Client, name: str, said: Settings, expect: int | None) -> tuple[Named, bool]:
+    if said.reason is not None and kind is not LANE:
+        raise InvalidQuery("reason", f"the audit keeps none of a change of a {kind.word}: leave it out")
+    why = {} if said.reason is None else {"reason": checked_reason(said.reason)}
+    put: tuple[Named, bool] = kind.change(
+        client.store, name, said.settings, actor=client.actor, expect=expect, **why
+    )
     return put
 
 

@@ -234,7 +234,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Lanes": made({"lanes": listed(ref("Lane"))}),
     "Pool": _PAUSED,
     "Pools": made({"pools": listed(ref("Pool"))}),
-    "Settings": made({"settings": OBJECT}, open_=False),
+    "Settings": made({"settings": OBJECT}, {"reason": nullable(STRING)}, open_=False),
     "Deleted": made({"deleted": STRING}),
     "Pause": made(REASON, {"until": nullable(TIME)}, open_=False),
     "Audit": made(

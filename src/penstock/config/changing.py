@@ -26,12 +26,19 @@ class Kind(Generic[Named]):
     put: Callable[..., Named]
 
     def change(
-        self, store: Store, name: str, given: Mapping[str, Any], *, actor: str, expect: int | None = None
+        self,
+        store: Store,
+        name: str,
+        given: Mapping[str, Any],
+        *,
+        actor: str,
+        expect: int | None = None,
+        **why: str,
     ) -> tuple[Named, bool]:
         """Change these settings, or make it with them; return it and whether it is new.
 
         `expect` is the version that the caller saw (0 = none, ANY): raise VersionChanged when it is another
-        one. Who expects nothing changes what is there, also if others just did.
+        one. Who expects nothing changes what is there, also if others just did. Of a lane `reason` is kept.
         """
         for tried in range(TRIES):
             before = self.all(store).get(name)
@@ -40,7 +47,7 @@ class Kind(Generic[Named]):
                 raise VersionChanged(self.word, name, seen)
             wanted = self.make(name, **{**({} if before is None else before.settings), **given})
             try:
-                return self.put(store, wanted, actor=actor, expect=seen), before is None
+                return self.put(store, wanted, actor=actor, expect=seen, **why), before is None
             except VersionChanged:
                 if expect not in (None, ANY) or tried == TRIES - 1:
                     raise

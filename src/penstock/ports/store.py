@@ -153,11 +153,13 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
         """Give up connections and threads."""
 
     # -- lanes and pools
-    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
+    def put_lane(
+        self, lane: Lane, *, actor: str, expect: int | None = None, reason: str | None = None
+    ) -> Lane:
         """Create the lane or change its settings; audited; the version goes up when anything changed.
 
         A pause is left as it is. `expect` is the version that the caller saw (0 = none): raise VersionChanged
-        when it is another one by now.
+        when it is another one by now. `reason` is kept in the audit.
         """
 
     def lanes(self) -> dict[str, Lane]:

@@ -77,10 +77,12 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
 
     # -- lanes and pools
 
-    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
+    def put_lane(
+        self, lane: Lane, *, actor: str, expect: int | None = None, reason: str | None = None
+    ) -> Lane:
         """Create the lane or change its settings."""
         with self._lock:
-            return lanes.put_lane(self._tables, lane, lanes.Change(actor, self.now()), expect)
+            return lanes.put_lane(self._tables, lane, lanes.Change(actor, self.now(), reason), expect)
 
     def lanes(self) -> dict[str, Lane]:
         """Return every lane by name."""

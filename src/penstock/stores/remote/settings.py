@@ -26,10 +26,17 @@ class SettingsPart:
         """Return every pool by name."""
         return {one["name"]: named_pool(one) for one in self.api.get("/api/pools")["pools"]}
 
-    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:  # noqa: ARG002
+    def put_lane(
+        self,
+        lane: Lane,
+        *,
+        actor: str,  # noqa: ARG002
+        expect: int | None = None,
+        reason: str | None = None,
+    ) -> Lane:
         """Create the lane or change its settings."""
         settings = {**lane.settings, "retry": Raw(lane.settings["retry"])}
-        return named_lane(self._put("lanes", lane.name, settings, expect))
+        return named_lane(self._put("lanes", lane.name, settings, expect, reason))
 
     def put_pool(self, pool: Pool, *, actor: str, expect: int | None = None) -> Pool:  # noqa: ARG002
         """Create the pool or change its settings."""
@@ -128,9 +135,12 @@ class SettingsPart:
             return pause_of(self.api.send("POST", "/api/resume", {"reason": reason}))
         return pause_of(self.api.send("POST", "/api/pause", {"reason": reason, "until": until}))
 
-    def _put(self, kind: str, name: str, settings: dict[str, Any], expect: int | None) -> dict[str, Any]:
+    def _put(
+        self, kind: str, name: str, settings: dict[str, Any], expect: int | None, reason: str | None = None
+    ) -> dict[str, Any]:
         headers = {} if expect is None else {"If-Match": f'"{expect}"'} if expect else {"If-None-Match": "*"}
-        return self.api.send("PUT", f"/api/{kind}/{quote(name)}", {"settings": settings}, headers=headers)
+        body = {"settings": settings} | ({} if reason is None else {"reason": reason})
+        return self.api.send("PUT", f"/api/{kind}/{quote(name)}", body, headers=headers)
 
     def _pause(
         self, kind: str, name: str, reason: str, until: datetime | None, *, paused: bool

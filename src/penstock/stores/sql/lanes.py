@@ -36,6 +36,11 @@ DELETED: Final = (
     "SELECT id, before FROM penstock.audit WHERE id > :last AND action = :action ORDER BY id DESC"
 )
 LAST_NOTE: Final = "SELECT max(id) FROM penstock.audit"
+# Whoever changed the lane holds its row, so the last note of a change is his.
+EXPLAIN: Final = """
+    UPDATE penstock.audit SET reason = :reason
+     WHERE id = (SELECT max(id) FROM penstock.audit
+                  WHERE lane = :lane AND action IN ('lane.create', 'lane.update'))"""
 SIGN: Final = "UPDATE penstock.audit SET actor = :actor, at = :now, reason = :reason WHERE id = :id"
 
 
@@ -68,9 +73,9 @@ def load_lanes(tx: Tx) -> dict[str, Lane]:
     return {row[2]: _lane(tx, row) for row in tx.fetch(LOAD)}
 
 
-def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None) -> Lane:
+def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None, reason: str | None = None) -> Lane:
     """Create the lane or change what differs; a lane that is as it should be is left alone."""
-    rows = tx.fetch(LOAD_ONE, name=lane.name)
+    rows, made = tx.fetch(LOAD_ONE, name=lane.name), 0
     check_version("lane", lane.name, rows[0][1] if rows else 0, expect)
     if not rows:
         _check_pool(tx, lane["pool"])
@@ -80,11 +85,12 @@ def put_lane(tx: Tx, lane: Lane, actor: str, expect: int | None = None) -> Lane:
     if not rows and not made:
         check_version("lane", lane.name, stored.version, expect)
     changed = _changed(stored.settings, lane.settings)
-    if not changed:
-        return stored
-    _check_pool(tx, changed.get("pool"))
-    tx.execute(update_sql("lanes", tuple(changed)), id=stored.id, now=tx.now, actor=actor, **changed)
-    return _known(tx, lane.name)
+    if changed:
+        _check_pool(tx, changed.get("pool"))
+        tx.execute(update_sql("lanes", tuple(changed)), id=stored.id, now=tx.now, actor=actor, **changed)
+    if reason is not None and (changed or made):
+        tx.execute(EXPLAIN, lane=stored.id, reason=reason)
+    return _known(tx, lane.name) if changed else stored
 
 
 def _check_pool(tx: Tx, name: str | None) -> None:

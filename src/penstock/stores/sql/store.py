@@ -90,9 +90,11 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
         self.db.close()
 
     # -- lanes and pools
-    def put_lane(self, lane: Lane, *, actor: str, expect: int | None = None) -> Lane:
+    def put_lane(
+        self, lane: Lane, *, actor: str, expect: int | None = None, reason: str | None = None
+    ) -> Lane:
         """Create or change a lane."""
-        put = self.db.write(lambda tx: lanes.put_lane(tx, lane, actor, expect))
+        put = self.db.write(lambda tx: lanes.put_lane(tx, lane, actor, expect, reason))
         self._lanes = {}
         return put
 

@@ -69,3 +69,17 @@ class LaneTests:
 
         assert len(numbers) == 5
         assert len(store.lanes()) == 5
+
+    def test_why_a_lane_was_changed_is_kept(self, store: Store) -> None:
+        """The reason is that of this change alone, and a change of nothing leaves what others said."""
+        put_lane(store, "other")
+        lane = lane_of("orders")
+        store.put_lane(lane, actor="ann", reason="new")
+        off = lane_of("orders", enabled=False)
+        store.put_lane(off, actor="ben", reason="on fire")
+        store.put_lane(off, actor="eve", reason="nothing changed")
+        store.put_lane(lane, actor="cat")
+
+        found = [(entry.actor, entry.reason) for entry in store.audit_log(lane="orders").entries]
+        assert found == [("cat", None), ("ben", "on fire"), ("ann", "new")]
+        assert [entry.reason for entry in store.audit_log(lane="other").entries] == [None]

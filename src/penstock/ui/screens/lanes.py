@@ -25,7 +25,7 @@ from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui import telling
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
-from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, pause_asked, who
+from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, pause_asked, reason_of, who
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import span
@@ -93,7 +93,7 @@ def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
         name, enabled = request.path_params["name"], request.url.path.endswith("/enable")
         fields, actor = await form(request), who(request)
         to = fields.get("next") or f"/lanes/{name}"
-        return await acted(site, to, lambda: _switch(site, name, actor, enabled=enabled))
+        return await acted(site, to, lambda: _switch(site, name, fields, actor, enabled=enabled))
 
     @post("/lanes/{name:str}/test", opt=needs(Scope.ENQUEUE))
     async def test(request: AnyRequest) -> Redirect:
@@ -234,9 +234,10 @@ def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: s
     return telling.paused(f'Lane "{name}"', until, undo("lanes", name, "resume"))
 
 
-def _switch(site: Site, name: str, actor: str, *, enabled: bool) -> Told:
+def _switch(site: Site, name: str, fields: Mapping[str, str], actor: str, *, enabled: bool) -> Told:
     _known(site, name)
-    changing.LANE.change(site.store, name, {"enabled": enabled}, actor=actor, expect=changing.ANY)
+    why = {"actor": actor, "reason": reason_of(fields)}
+    changing.LANE.change(site.store, name, {"enabled": enabled}, expect=changing.ANY, **why)
     site.store.wake([name])
     if enabled:
         return Told(f'Lane "{name}" is enabled.')
