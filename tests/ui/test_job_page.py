@@ -4,22 +4,28 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playwright.sync_api import Browser, expect
 
 from penstock import Client
 from penstock.domain.lanes import lane
+from penstock.domain.payloads import Json
 from penstock.ports.store import Ask
 from penstock.stores.sqlite.store import SqliteStore
 from penstock.ui.answers import Answer, answer_of
 from penstock.ui.folding import MOST_LINES, folded
+from penstock.ui.screens.job import MOST_SHOWN
+from penstock.ui.site import tag_of
 from penstock.ui.words import pretty
 from tests.api.node import Http, served
 from tests.security.conftest import PASSWORD, make_user
+from tests.ui.browsing import tab
 from tests.ui.test_empty import words_of
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -164,3 +170,55 @@ def test_of_what_can_be_done_to_a_held_job_releasing_it_stands_out(plain: Http) 
     assert standing_out() == ["retry"]
     client.hold(made, reason="odd")
     assert standing_out() == ["release"]
+
+
+def test_a_page_that_did_not_change_is_not_sent_again(plain: Http) -> None:
+    client = plain.node.client
+    job = client.enqueue("orders", {"n": 1}, run_at=client.store.now() + timedelta(hours=1)).id
+    middle = {"HX-Request": "true"}
+    first = plain.get(f"/jobs/{job}", headers=middle)
+    known = middle | {"If-None-Match": first.headers["etag"]}
+
+    again = plain.get(f"/jobs/{job}", headers=known)
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert again.headers["cache-control"] == "no-store"
+    assert plain.get(f"/jobs/{job}", headers={"If-None-Match": first.headers["etag"]}).status_code == 200
+    client.hold(job, reason="a change")
+    changed = plain.get(f"/jobs/{job}", headers=known)
+    assert (changed.status_code, "a change" in changed.text) == (200, True)
+    assert plain.get("/jobs/nobody", headers=middle | {"If-None-Match": "*"}).status_code == 404
+
+
+def test_a_page_asks_only_for_what_it_does_not_have(browser: Browser, plain: Http) -> None:
+    client = plain.node.client
+    job = client.enqueue("orders", {"n": 1}, run_at=client.store.now() + timedelta(hours=1)).id
+    with tab(browser, plain.node.url) as page:
+        with page.expect_response(lambda got: got.status == 304):
+            page.goto(f"/jobs/{job}")
+        client.hold(job, reason="a change")
+        expect(page.locator("main")).to_contain_text("a change")
+
+
+def test_how_long_ago_something_was_is_no_change() -> None:
+    at = b'<time datetime="2026-01-01" data-ago>%s</time> %s'
+    assert tag_of(at % (b"3 s ago", b"due")) == tag_of(at % (b"4 s ago", b"due"))
+    assert tag_of(at % (b"3 s ago", b"due")) != tag_of(at % (b"3 s ago", b"held"))
+
+
+def test_of_a_large_payload_the_page_has_the_beginning_and_the_way_to_all_of_it(plain: Http) -> None:
+    large = json.dumps([{"n": n, "text": "<é>"} for n in range(8_000)], ensure_ascii=False)
+    job = plain.node.client.enqueue("orders", Json(large)).id
+    page = plain.get(f"/jobs/{job}").text
+    assert len(page) < 4 * MOST_SHOWN < len(large.encode())
+    assert f'<a href="/jobs/{job}/payload">All of it</a>' in page
+    assert "&#34;n&#34;: 1," in page
+    whole = plain.get(f"/jobs/{job}/payload")
+    assert whole.content == large.encode()
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.headers["cache-control"] == "no-store"
+    assert whole.headers["x-content-type-options"] == "nosniff"
+
+    small = plain.node.client.enqueue("orders", {"n": 1}).id
+    assert "All of it" not in plain.get(f"/jobs/{small}").text
+    none = plain.node.client.enqueue("orders").id
+    assert plain.get(f"/jobs/{none}/payload").status_code == 404

@@ -1,8 +1,11 @@
 """What every screen shares: the client and its threads, the figures, the templates, and who is asking."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2s
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 from jinja2 import Environment
@@ -45,6 +48,7 @@ FOR_ADMINS: Final = frozenset({"access"})
 KEY_BYTES: Final = 12
 ONCE: Final = "form-"
 REFUSED: Final = 422
+AGO: Final = re.compile(rb"(?<= data-ago>)[^<]*")
 MOST_DIGITS: Final = 18
 # What a command adds where this node asks who is there; the shell puts in the key, which no page knows.
 BEARER: Final = ' -H "Authorization: Bearer $PENSTOCK_API_KEY"'
@@ -124,15 +128,21 @@ class Site:
                 **facts,
             }
         )
-        response = Response(
-            spelled_out(text).encode(errors="replace"),
-            media_type="text/html",
-            status_code=status,
-            headers={"Cache-Control": "no-store", "Vary": "HX-Request"},
-        )
+        body = spelled_out(text).encode(errors="replace")
+        headers = {"Cache-Control": "no-store", "Vary": "HX-Request"}
+        if fragment and status == HTTPStatus.OK:
+            headers["ETag"] = tag = tag_of(body)
+            if request.headers.get("if-none-match") == tag:
+                return Response(b"", media_type="text/html", status_code=304, headers=headers)
+        response = Response(body, media_type="text/html", status_code=status, headers=headers)
         if note is not None:
             response.delete_cookie(NOTE)
         return response
+
+
+def tag_of(page: bytes) -> str:
+    """Return the ETag of the middle of a page; how long ago something was, its script tells by itself."""
+    return f'"{blake2s(AGO.sub(b"", page), digest_size=9).hexdigest()}"'
 
 
 def who(request: AnyRequest) -> str:

@@ -32,6 +32,7 @@ from penstock.ui.times import until_of
 from penstock.ui.words import pretty
 from penstock.wire import encode, job_object, timeline_object
 
+MOST_SHOWN: Final = 50_000  # characters of a payload, on a page that is fetched anew every few seconds
 EDITED: Final = ("payload", "target", "run_at", "reason")
 TOLD: Final = frozenset({"at", "event", "error", "reason", "actor", "before", "after"})
 BAD: Final = frozenset({"dead", "failed", "tryagain", "retry", "expired", "lapse", "permanent", "exhausted"})
@@ -59,6 +60,17 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         job_id, payload = request.path_params["job_id"], may(request, Scope.PAYLOAD)
         return await site.page(
             request, "job.html", lambda: _view(site.seen_by(request), job_id, payload=payload)
+        )
+
+    @get("/jobs/{job_id:str}/payload", opt=needs(Scope.PAYLOAD))
+    async def whole_payload(request: AnyRequest) -> Response[bytes]:
+        job = await site.desk.ask(site.acting(request).get, request.path_params["job_id"])
+        if job.context is None or job.context.payload is None:
+            raise NotFound("payload of job", job.id)
+        return Response(
+            job.context.payload.encode(errors="replace"),
+            media_type="text/plain",  # nothing that a browser would run or draw
+            headers={"Cache-Control": "no-store"},
         )
 
     @get("/jobs/{job_id:str}/edit", opt=needs(Scope.PAYLOAD))
@@ -90,7 +102,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         to = fields.get("next") or f"/jobs/{job_id}"
         return await acted(site, to, lambda: operated(client, job_id, verb, fields))
 
-    return [one_job, edit_page, edit, act_on_job]
+    return [one_job, whole_payload, edit_page, edit, act_on_job]
 
 
 def operated(client: Client, job_id: str, verb: str, fields: Mapping[str, str]) -> str | Told:
@@ -118,6 +130,9 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         job = standing.job
         timeline = still.timeline(job.id)
         versions = still.payload_versions(job.id) if payload and job.live.revision else []
+    sent = job.context.payload if payload and job.context else None
+    shown = pretty(sent)
+    cut = len(shown) > MOST_SHOWN
     return {
         "screen": "jobs",
         "job": job,
@@ -131,11 +146,14 @@ def _view(site: Site, job_id: str, *, payload: bool) -> dict[str, Any]:
         "versions": _diffs(versions),
         "headers": _headers(job.context.headers if job.context else None),
         "trace": _trace(job),
-        "folded": folded(job.context.payload) if payload and job.context else None,
+        "payload": shown[:MOST_SHOWN],
+        "cut": cut,
+        "most": MOST_SHOWN,
+        "folded": None if cut else folded(sent),
         "result": folded(job.result) if payload else None,
         "hash": _hash(job.context.payload if job.context else None),
         "neighbours": standing.around,
-        "raw": pretty(encode(job_object(job, payload=payload))),
+        "raw": pretty(encode(job_object(job, payload=payload and not cut))),
         "now": now,
     }
 

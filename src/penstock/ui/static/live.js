@@ -11,6 +11,7 @@ let busy = false;
 let wanted = false;
 let source = /** @type {EventSource | null} */ (null);
 let lost = /** @type {number | null} */ (null);
+let seen = ""; // the ETag of what was merged last
 
 const pace = () => Number(localStorage.getItem("pace") ?? "1");
 const chip = () => document.getElementById("live"); // the page of an error has none
@@ -45,14 +46,19 @@ async function refresh(refreshed) {
   busy = true;
   wanted = false;
   try {
-    const answer = await fetch(location.href, { headers: { "HX-Request": "true", Accept: "text/html" }, cache: "no-store" });
+    const headers = { "HX-Request": "true", Accept: "text/html", ...(seen && { "If-None-Match": seen }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store" });
     if (answer.status === 401 || answer.redirected) return location.reload(); // he was logged out, and may log in again
     // Of a thing that is gone, or may no longer be seen, the page says so; whatever is no page of ours is no news.
-    const page = answer.headers.get("content-type")?.startsWith("text/html");
+    const same = answer.status === 304;
+    const page = same || answer.headers.get("content-type")?.startsWith("text/html");
     if (!page || answer.status >= 500) throw new Error(String(answer.status));
     heard(answer.headers.get("date"));
-    const html = await answer.text();
-    if (!occupied()) merge(html, refreshed);
+    const html = same ? "" : await answer.text();
+    if (!same && !occupied()) {
+      merge(html, refreshed);
+      seen = answer.headers.get("etag") ?? "";
+    }
     last = Date.now();
     lost = null;
   } catch {
