@@ -61,6 +61,23 @@ def test_a_list_for_a_name_that_nobody_knows_says_which_is_near(bare: Http) -> N
     assert "Show all jobs" in words_of(bare, "/jobs?q=lane:orders")
 
 
+def test_part_of_a_name_leads_to_the_groups_that_begin_like_it(bare: Http) -> None:
+    client = bare.node.client
+    for name in ("orders", "pay"):
+        client.store.put_lane(lane(name, mode="block_on_error"), actor="test")
+        for group in ("acme", "acme-1", "acne", "zeta"):
+            client.enqueue(name, {}, group=group)
+    bare.node.figures.forget()
+
+    both = words_of(bare, "/groups?group=%20acm")
+    assert "begin like it: acme orders , acme-1 orders , acme pay , acme-1 pay" in both
+    one = words_of(bare, "/groups?group=acm&lane=pay")
+    assert "begin like it: acme pay , acme-1 pay" in one
+    assert 'href="/groups?lane=pay&amp;group=acme-1"' in bare.get("/groups?group=acm").text
+    assert "begin like" not in words_of(bare, "/groups?group=acme")
+    assert "begin like" not in words_of(bare, "/groups?group=cme")
+
+
 def test_an_operation_that_was_stopped_leads_to_what_is_left(bare: Http) -> None:
     client = bare.node.client
     client.store.put_lane(lane("orders"), actor="test")

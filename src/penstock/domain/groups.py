@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from penstock.domain.cursors import seal_names
 from penstock.domain.job import Live
 from penstock.domain.ordering import Mode, Place, Standing, waits_for_dead
 from penstock.domain.states import IN_FLIGHT, JobState
@@ -143,3 +144,13 @@ def _since(group: Group, told: Told) -> datetime | None:
 def standing_of(job: Live) -> Standing:
     """Return what order needs to know of a row."""
     return Standing(job.ord, job.arrival, Mode(job.mode), JobState(job.state), job.due_at)
+
+
+def list_of_groups(lane: str | None, group: str | None, *, blocked: bool) -> str:
+    """Return which list of groups it is, for its cursors."""
+    return repr(("groups", lane, group, blocked))
+
+
+def behind_name(lane: str, name: str) -> str:
+    """Return the cursor from which the groups of a lane go on behind a name, whether there is one like it."""
+    return seal_names((lane, name), of=list_of_groups(lane, None, blocked=False))

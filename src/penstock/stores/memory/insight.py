@@ -8,7 +8,7 @@ from typing import Self
 
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
-from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row
+from penstock.domain.groups import BLOCKED, MOST, Group, Told, group_row, list_of_groups
 from penstock.domain.job import ON_REQUEST, Attempt, Audit, Job, Live
 from penstock.domain.leases import lapsed
 from penstock.domain.ordering import sequence_of
@@ -57,7 +57,7 @@ class InsightPart:
         """Return groups by lane and name."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery("limit", f"a page has from 1 to {MAX_PAGE} entries")
-        of = repr(("groups", lane, group, blocked))
+        of = list_of_groups(lane, group, blocked=blocked)
         start = ("", "") if after is None else unseal_names(after, of=of, names=2)
         with self._lock:
             rows = [

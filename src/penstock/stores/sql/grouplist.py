@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from penstock.domain.cursors import seal_names, unseal_names
 from penstock.domain.filters import MAX_PAGE
-from penstock.domain.groups import BLOCKED, MOST, Group, GroupRow, Told, group_row
+from penstock.domain.groups import BLOCKED, MOST, Group, GroupRow, Told, group_row, list_of_groups
 from penstock.domain.job import ON_REQUEST, Attempt, Audit, Live
 from penstock.domain.ordering import Place
 from penstock.domain.standing import OUTCOME_UNKNOWN
@@ -116,7 +116,7 @@ class Wanted:
     @property
     def mark(self) -> str:
         """Which list it is, for its cursors."""
-        return repr(("groups", self.lane, self.group, self.blocked))
+        return list_of_groups(self.lane, self.group, blocked=self.blocked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.domain.groups import behind_name
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Dead, Dispatched, Running
 from penstock.domain.states import JobState, Reason, Verb
@@ -241,3 +242,13 @@ class GroupListTests:
         enqueue(store, *(ordered(group, lane=lane) for group in groups))
 
         assert _names(store, limit=1) == [(lane, group) for group in groups]
+
+    def test_a_list_goes_on_behind_any_name(self, store: Store) -> None:
+        """Names are in the order of their bytes, so those that begin alike stand together."""
+        put_lane(store)
+        put_lane(store, "other")
+        names = ("acme-1", "acme", "Acme", "acn", "é", "ac")
+        enqueue(store, *(ordered(group=name) for name in names), ordered(lane="other", group="acme-2"))
+
+        page = store.list_groups(lane=LANE, after=behind_name(LANE, "acm"), limit=3)
+        assert [row.group for row in page.groups] == ["acme", "acme-1", "acn"]

@@ -1,5 +1,6 @@
 """`/groups`: ordered groups, those that wait for help first, and what can be done about them."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from litestar import Response, get, post
@@ -9,6 +10,7 @@ from litestar.response import Redirect
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.arguments import check_filter, check_group
+from penstock.domain.groups import GroupRow, behind_name
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Store
 from penstock.ui import telling
@@ -18,6 +20,8 @@ from penstock.ui.telling import Told, undo
 from penstock.ui.times import until_of
 
 PAGE: Final = 50
+ALIKE: Final = 10  # groups whose names begin alike, and how many lanes are looked at for them
+LANES: Final = 20
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -62,8 +66,12 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
     empty_so_far = not page.groups and page.next is None
     if show == "blocked" and empty_so_far and not asked["show"]:
         show, page = "all", site.store.list_groups(lane=lane, limit=PAGE)
+    choice = lane_choice(site, figures, asked["lane"])
+    lanes = [lane] if lane else choice["lanes"]
+    alike = _alike(site.store, lanes, group) if group and empty_so_far else []
     return {
         "screen": "groups",
+        "alike": alike,
         "f": figures,
         "page": _ordered(page),
         "now": figures["at"] or site.store.now(),
@@ -72,7 +80,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "base": {"lane": lane, "group": group, "show": asked["show"]},
         "lane": asked["lane"],
         "group": asked["group"],
-        **lane_choice(site, figures, asked["lane"]),
+        **choice,
     }
 
 
@@ -84,6 +92,17 @@ def _found(
     if page.groups or not group or not group.strip():
         return page
     return store.list_groups(lane=lane, group=group.strip(), blocked=blocked, limit=PAGE, after=after)
+
+
+def _alike(store: Store, lanes: Sequence[str], begin: str) -> list[GroupRow]:
+    """Return some groups whose names begin like that, each lane's by its index."""
+    found: list[GroupRow] = []
+    for lane in lanes[:LANES]:
+        rows = store.list_groups(lane=lane, limit=ALIKE, after=behind_name(lane, begin.strip())).groups
+        found += [row for row in rows if row.group.startswith(begin.strip())]
+        if len(found) >= ALIKE:
+            break
+    return found[:ALIKE]
 
 
 def _ordered(page: GroupPage) -> GroupPage:
