@@ -287,7 +287,7 @@ def divided(rng: random.Random) -> Scenario:
             pool=rng.choice((None, POOL)),
             lookahead=rng.choice(("0s", "0s", "2s")),
             complete_on=rng.choice(("sent", "sent", "reported")),
-            on_unknown=rng.choice(("requeue", "requeue", "hold")),
+            on_unknown=rng.choice(("requeue", "hold")),
         )
     served = {node: {rng.choice(lanes)} for node in nodes}
     for name in lanes:
@@ -310,7 +310,7 @@ def divided(rng: random.Random) -> Scenario:
         served={node: sorted(names) for node, names in served.items()},
         spells=[Spell(None, rng.uniform(0, 3), rng.uniform(3, 6), None)] if rng.random() < 0.3 else [],
         sends={SinkFault.HANG: 0.1, SinkFault.TIMEOUT_AFTER_ACCEPT: 0.05},
-        disasters=rng.choice(({}, {Disaster.CRASH: 0.3})),
+        disasters=rng.choice(({}, {Disaster.CRASH: 0.3}, {Disaster.CRASH: 0.6})),
     )
 
 
