@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.domain.filter_line import NAMES, quoted, read_filter, without
 from penstock.domain.filters import Span
-from penstock.domain.fingerprints import fingerprint_of, pattern_of
+from penstock.domain.fingerprints import coarse_fingerprint_of, fingerprint_of, is_coarse, pattern_of
 from penstock.domain.predicates import Op, Predicate, compared, member
 from penstock.domain.states import JobState
 from penstock.errors import InvalidFilter
@@ -211,3 +211,11 @@ def test_terms_are_taken_out_by_their_names_and_the_others_stay_as_they_were() -
     assert without("", "run") == ""
     with pytest.raises(InvalidFilter):
         without('error:"', "run")
+
+
+def test_a_coarse_fingerprint_tells_nothing_of_the_words_of_others() -> None:
+    ann, bob = (f"HTTP 422: {name} has no money" for name in ("Ann", "Bob"))
+    assert fingerprint_of("permanent", ann) != fingerprint_of("permanent", bob)
+    coarse = coarse_fingerprint_of("permanent", ann)
+    assert coarse == coarse_fingerprint_of("permanent", bob) != coarse_fingerprint_of("permanent", "HTTP 500")
+    assert (is_coarse(coarse), is_coarse(fingerprint_of("permanent", ann))) == (True, False)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.domain.cursors import seal_names, unseal_names
-from penstock.domain.groups import MOST, Group, GroupRow, Told, group_row
+from penstock.domain.groups import MOST, Group, GroupRow, Told, behind_name, group_row, list_of_groups
 from penstock.domain.job import Live
 from penstock.domain.ordering import Mode, Place
 from penstock.domain.standing import holder_name
@@ -118,3 +118,12 @@ def test_a_cursor_of_names_leads_back_to_them() -> None:
 def test_a_node_is_called_by_its_name_and_number() -> None:
     assert holder_name(7, "host-1") == "host-1 (node 7)"
     assert holder_name(7, None) == "node 7"
+
+
+def test_a_list_goes_on_behind_a_name_that_no_group_need_have() -> None:
+    cursor = behind_name("orders", "acm")
+
+    found = unseal_names(cursor, of=list_of_groups("orders", None, blocked=False), names=2)
+    assert found == ("orders", "acm")
+    with pytest.raises(InvalidCursor):
+        unseal_names(cursor, of=list_of_groups("orders", None, blocked=True), names=2)
