@@ -98,9 +98,9 @@ def test_the_page_of_an_error_asks_for_nothing_again(browser: Browser, tmp_path:
         page.on("request", lambda sent: None if sent.is_navigation_request() else asked.append(sent.url))
         with page.expect_request(lambda sent: sent.headers.get("hx-request") == "true"):
             page.clock.run_for(10_000)
-        for path in ("/nowhere", "/lanes/nobody"):
+        for path, missing in (("/nowhere", "page"), ("/lanes/nobody", "lane")):
             page.goto(path)
-            expect(page.locator("h1")).to_have_text("There is no such page")
+            expect(page.locator("h1")).to_have_text(f"There is no such {missing}")
             expect(page.locator("#live")).to_have_count(0)
             expect(page.locator("nav a[href='/access']")).to_have_count(1)
             request = page.locator("#request").text_content()
