@@ -280,6 +280,12 @@ MADE: Final = (
         Edit(_LIMITS, "self._wanted.set()  # in the books it counts twice until they hear of it", "pass"),
     ),
     _bug(
+        "a slot that is too many is used again and again",
+        "live_config",
+        RARE,
+        Edit(_SHARE, "gone = jobs if out else min(jobs, self.surplus)", "gone = jobs if out else 0"),
+    ),
+    _bug(
         "a node that stops keeps its slots",
         "failover",
         OFTEN,
