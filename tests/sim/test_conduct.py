@@ -13,10 +13,13 @@ from penstock.domain.lanes import lane
 from penstock.domain.pauses import Pause
 from penstock.domain.pools import pool
 from penstock.domain.states import JobState
+from penstock.ports.flow import Limit, Need
 from penstock.ports.sink import Envelope
 from penstock.testing.invariants.facts import Delivery, TooMany, WordBroken
 from penstock.testing.invariants.model import Fact, Model
 from penstock.testing.invariants.moves import Spot
+from penstock.testing.invariants.occupancy import Occupancy
+from penstock.testing.invariants.picture import Call
 from penstock.testing.invariants.rates import check_rates
 from penstock.testing.invariants.settings import Settings
 from penstock.testing.invariants.words import Words
@@ -87,6 +90,74 @@ def test_what_is_stopped_is_known_with_its_end() -> None:
     assert known.stopped("orders", "web", clock=NOW, since=2.0) is not None
     assert known.stopped("orders", "web", clock=NOW, since=1.0) is None
     assert known.stopped("orders", "web", clock=until, since=9.0) is None
+
+
+class Slots:
+    """Nodes that send jobs of a lane without limits through a pool with these settings."""
+
+    def __init__(self, **pool_settings: object) -> None:
+        self.settings, self.at = settings(**pool_settings), 10.0
+        model = Model()
+        model.arrivals = {str(number): number for number in range(10)}
+        self.check = Occupancy(self.settings, model, lambda: NOW + timedelta(seconds=self.at), lambda: self.at)
+        self.settings.lane(lane("orders", pool="web", max_in_flight=100), 0.0)
+
+    def asks(self, node: int) -> None:
+        needs = [Need(Limit("lane", "orders")), Need(Limit("pool", "web"))]
+        now = NOW + timedelta(seconds=self.at)
+        ttl = {"ttl": timedelta(seconds=5)}
+        self.check.heard(Call("permit", (node, needs), ttl, None, {}, now, self.at))
+
+    def sends(self, node: int, job: int) -> None:
+        self.check.begins(node, Envelope(id=str(job), number=1, lane="orders", attempt=1), sound=True)
+
+
+def test_more_in_flight_than_slots_are_noticed_on_whichever_node() -> None:
+    slots = Slots(max_in_flight=2)
+    slots.asks(1)
+    slots.asks(2)
+
+    slots.sends(1, 1)
+    slots.sends(2, 2)
+    with pytest.raises(TooMany, match="3 in flight of pool/web"):
+        slots.sends(1, 3)
+
+
+def test_a_node_that_sends_without_having_asked_of_late_is_noticed() -> None:
+    slots = Slots(max_in_flight=2)
+    with pytest.raises(TooMany, match="no slots of lane/orders"):
+        slots.sends(1, 1)
+    slots.asks(1)
+    slots.sends(1, 1)
+
+    slots.at += 5
+    with pytest.raises(TooMany, match="no slots of lane/orders"):
+        slots.sends(1, 2)
+
+
+def test_a_call_whose_lease_ended_meanwhile_is_not_counted_and_the_next_one_is() -> None:
+    slots = Slots(max_in_flight=1)
+    slots.asks(1)
+    slots.sends(1, 1)
+    slots.at += 5
+    slots.asks(2)
+    slots.asks(1)
+
+    slots.sends(2, 2)
+    with pytest.raises(TooMany, match="2 in flight of pool/web"):
+        slots.sends(1, 3)
+
+
+def test_what_began_while_there_was_no_limit_is_not_counted() -> None:
+    slots = Slots(max_in_flight=None)
+    slots.asks(1)
+    slots.sends(1, 1)
+    slots.settings.pool(pool("web", max_in_flight=1), slots.at)
+    slots.at += 3
+
+    slots.sends(1, 2)
+    with pytest.raises(TooMany, match="2 in flight of pool/web"):
+        slots.sends(1, 3)
 
 
 def picture(*names: str) -> Words:

@@ -95,6 +95,7 @@ class Conduct:
     term_until: datetime | None = None
     claimed_at: dict[int, float] = field(default_factory=dict)
     taken_over: set[int] = field(default_factory=set)
+    _used: set[int] = field(default_factory=set)
     _began: dict[tuple[str, str, int], float] = field(default_factory=dict)
     _left: dict[str, list[Left]] = field(default_factory=dict)
     _drained: dict[int, float] = field(default_factory=dict)
@@ -109,6 +110,8 @@ class Conduct:
         match call.name:
             case "register_node":
                 self.nodes[call.result] = call.args[0]
+            case "permit":
+                self._used.add(call.args[0])
             case "elect" | "extend_term" if call.result is not None:
                 self.term = max(self.term, call.result.number)
                 self.term_until = call.result.until
@@ -159,8 +162,9 @@ class Conduct:
         return sender.well_since + _AGAIN_S < self.clocks.time()
 
     def number(self, name: str) -> int:
-        """Return the number that the store gave a node, 0 = none yet."""
-        return next((number for number, known in self.nodes.items() if known == name), 0)
+        """Return the number that a node goes by, 0 = none yet; it has others if answers were lost."""
+        known = [number for number, other in self.nodes.items() if other == name]
+        return next((number for number in known if number in self._used), known[0] if known else 0)
 
     def calling(self, job_id: str) -> bool:
         """Say whether some node is sending the job now."""

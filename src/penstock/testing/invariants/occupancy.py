@@ -1,8 +1,8 @@
 """Who occupies the slots of an in-flight limit: calls that are being made, and jobs that are out.
 
-A slot is a lease of its node. One that was not renewed in time is given to others while its job may still
-be out, and what a dead node left is found out later: such jobs are not counted. Of all the others there are
-never more than the limit says.
+A slot is a lease of its node. One that was not renewed in time, by the store's clock, is given to others
+while its job may still be out, and what a dead node left is found out later: such jobs are not counted. Of
+all the others there are never more than the limit says, and nobody sends who has not asked.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from penstock.ports.sink import Envelope
 from penstock.testing.invariants.facts import TooMany
 from penstock.testing.invariants.model import Model
 from penstock.testing.invariants.picture import Call
-from penstock.testing.invariants.settings import HEEDED_WITHIN_S, Settings
+from penstock.testing.invariants.settings import HEEDED_WITHIN_S, Allowed, Settings
 
 _OUT: Final = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 
@@ -39,6 +39,7 @@ class Occupancy:
     calling: dict[int, Occupant] = field(default_factory=dict)
     out: dict[int, Occupant] = field(default_factory=dict)
     _leases: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    _trusted: dict[tuple[int, str], float] = field(default_factory=dict)
     _sent_by: dict[int, Occupant] = field(default_factory=dict)
 
     def begins(self, node: int, envelope: Envelope, *, sound: bool) -> None:
@@ -47,7 +48,12 @@ class Occupancy:
         self._sent_by.pop(arrival, None)
         if not sound:
             return
-        occupant = Occupant(node, self.settings.limits_of(envelope))
+        # What begins while there is no limit is in nobody's books, and its node may sleep when one is set.
+        limits = [limit for limit in self.settings.limits_of(envelope) if self._allowed(limit).slots]
+        for limit in limits:
+            if self.time() >= self._trusted.get((node, limit), 0.0):
+                raise TooMany(f"node {node} has no slots of {limit}", job=arrival)
+        occupant = Occupant(node, tuple(limit for limit in limits if self._leased(node, limit)))
         self._sent_by[arrival] = self.calling[arrival] = occupant
         for limit in occupant.limits:
             self._check(limit)
@@ -61,7 +67,7 @@ class Occupancy:
         if call.name == "permit":
             node, needs = call.args
             for need in needs:
-                self._leases[node, need.limit.id] = call.now + call.options["ttl"]
+                self._renewed(node, need.limit.id, call)
         for arrival, change in call.changes.items():
             state = None if change.after is None else change.after.state
             taken_over = call.name in ("takeover", "lapse")
@@ -73,14 +79,24 @@ class Occupancy:
                 node, limits = self._sent_by[arrival]
                 self.out[arrival] = Occupant(node, tuple(name for name in limits if self._leased(node, name)))
 
+    def _renewed(self, node: int, limit: str, call: Call) -> None:
+        """A node has asked; what it did with slots that others may have had since is not counted."""
+        if not self._leased(node, limit):
+            for occupants in (self.calling, self.out, self._sent_by):
+                for arrival, (other, limits) in occupants.items():
+                    if other == node and limit in limits:
+                        occupants[arrival] = Occupant(node, tuple(name for name in limits if name != limit))
+        self._leases[node, limit] = call.now + call.options["ttl"]
+        self._trusted[node, limit] = self.time() + call.options["ttl"].total_seconds()
+
     def _check(self, limit: str) -> None:
-        now = self.time()
-        allowed = self.settings.allowed(limit, since=now - HEEDED_WITHIN_S, until=now)
-        if allowed.slots is None:
-            return
-        taken = sorted(set(self._taking(limit)))
-        if len(taken) > allowed.slots:
+        allowed, taken = self._allowed(limit), sorted(set(self._taking(limit)))
+        if len(taken) > (allowed.slots or 0):
             raise TooMany(f"{len(taken)} in flight of {limit}", jobs=taken, allowed=allowed)
+
+    def _allowed(self, limit: str) -> Allowed:
+        now = self.time()
+        return self.settings.allowed(limit, since=now - HEEDED_WITHIN_S, until=now)
 
     def _taking(self, limit: str) -> Iterator[int]:
         for arrival, occupant in self.calling.items():

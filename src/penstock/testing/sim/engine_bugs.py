@@ -281,7 +281,7 @@ MADE: Final = (
     ),
     _bug(
         "a slot that is too many is used again and again",
-        "live_config",
+        "squeezed",
         RARE,
         Edit(_SHARE, "gone = jobs if out else min(jobs, self.surplus)", "gone = jobs if out else 0"),
     ),

@@ -56,6 +56,10 @@ class SinkFault(Enum):
     DUPLICATE = "was here before"
     PARTIAL = "some of the batch"
     HANG = "no answer for long"
+    LATE = "answers after a while"
+
+
+TROUBLES: Final = tuple(kind for kind in SinkFault if kind is not SinkFault.LATE)
 
 
 class Disaster(Enum):
@@ -134,7 +138,7 @@ class FaultPlan:
         often = [disaster for disaster in Disaster if disaster not in WRITES_FAIL]
         plan = cls(
             calls=_swarm(CallFault, rng, low=0.0005, high=0.05),
-            sends=_swarm(SinkFault, rng, low=0.002, high=0.1),
+            sends=_swarm(TROUBLES, rng, low=0.002, high=0.1),
             disasters=_swarm(often, rng, low=1 / 900, high=1 / 20),
             latency=rng.choice((NOTHING, LATENCY, SLOW)),
             skew=rng.choice((NOTHING, SKEW)),

@@ -314,5 +314,29 @@ def divided(rng: random.Random) -> Scenario:
     )
 
 
-_ALL: Final = (pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures, divided)
+def squeezed(rng: random.Random) -> Scenario:
+    """A pool with few slots gets fewer, and more, while every node has more to send than it may."""
+    sketch = Sketch(rng).pool(POOL, max_in_flight=rng.choice((2, 3, 4)), key=rng.choice((None, "tenant")))
+    lanes = ("orders", "mail")[: rng.randint(1, 2)]
+    for name in lanes:
+        sketch.lane(name, pool=POOL, batch_size=rng.choice((4, 8)))
+    jobs = [
+        sketch.job(rng.choice(lanes), tenant=rng.choice((None, "a")), mode=Mode.IMMEDIATE)
+        for _ in range(rng.randint(20, 40))
+    ]
+    how = Tuning(
+        every=timedelta(seconds=rng.choice((1, 3))), lanes=lanes, pools=(POOL,), store=False, slots=(1, 2, 3)
+    )
+    return sketch.scenario(
+        sketch.offers(jobs, within=3, together=8),
+        nodes=rng.choice((2, 2, 3)),
+        tuning=how,
+        sends={SinkFault.LATE: 0.7},
+        spared=rng.choice(((), (*_STORE, *CRASHES))),
+    )
+
+
+_ALL: Final = (
+    pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures, divided, squeezed,
+)  # fmt: skip
 FLOW_FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})

@@ -22,6 +22,7 @@ from penstock.testing.sim.faults import SinkFault
 from penstock.testing.sim.world import World
 
 SLOW_DOWN: Final = timedelta(milliseconds=700)
+LATE_S: Final = 0.4
 
 
 class Message(NamedTuple):
@@ -103,6 +104,8 @@ class SimSink:
             lost |= fault is SinkFault.TIMEOUT_AFTER_ACCEPT
             if fault is SinkFault.HANG:
                 delay = max(delay, self.world.plan.hang.high)
+            if fault is SinkFault.LATE:
+                delay = max(delay, LATE_S)
         return Answers(None if lost else receipts, delay)
 
     def away(self, target: str | None) -> bool:

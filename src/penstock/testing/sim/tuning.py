@@ -40,7 +40,7 @@ WHY: Final = "tuning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What may be changed and how often."""
+    """What may be changed and how often; `slots`: most of the time it is the slots of a pool."""
 
     every: timedelta
     lanes: Sequence[str]
@@ -49,6 +49,7 @@ class Tuning:
     store: bool = True
     targets: Sequence[str] = ()
     drains: bool = False
+    slots: Sequence[int] = ()
 
 
 async def tune(env: NodeEnv, store: Store, how: Tuning, *, until: float) -> None:
@@ -76,6 +77,8 @@ def _change(rng: Random, store: Store, how: Tuning) -> Callable[[], object]:
         return lambda: store.pause_target(target, paused=paused, **_said(store, span))
     if how.drains and rng.random() < 0.6:
         return partial(_drain, store, rng.random(), draining=paused)
+    if how.slots and rng.random() < 0.8:
+        return partial(set_pool, store, rng.choice(how.pools), {"max_in_flight": rng.choice(how.slots)})
     if roll < 0.45:
         name = rng.choice(list(LANE_MENU))
         return partial(set_lane, store, lane, {name: rng.choice(LANE_MENU[name])})
