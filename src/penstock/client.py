@@ -27,7 +27,7 @@ from penstock.domain.job import Enqueued, Job, NewJob
 from penstock.domain.lanes import Lane
 from penstock.domain.outcomes import Running
 from penstock.domain.queries import Filters, job_query
-from penstock.domain.reports import Word, check_send, checked_word, meaning
+from penstock.domain.reports import Word, check_send, checked_word, delay, meaning
 from penstock.domain.states import TERMINAL, Effect, JobState, Verb
 from penstock.domain.ulid import Ulids
 from penstock.errors import InvalidJob, NotFound, PenstockError, StoreError, StoreUnavailable
@@ -367,14 +367,14 @@ class Client:
         error: str | None = None,
         retryable: bool = True,
         result: object = None,
-        after: timedelta | None = None,
+        after: timedelta | str | float | None = None,
     ) -> Reported:
         """Tell what became of one send: `started`, `heartbeat`, `succeeded`, `failed` or `deferred`.
 
-        A failure is tried again as the lane says, or after `after`, unless it is not `retryable`. A report of
-        another send than the current one is recorded as late and changes nothing.
+        A failure is tried again as the lane says, or after `after` (a timedelta, seconds, or text like 5m),
+        unless it is not `retryable`. A report of another send is recorded as late and changes nothing.
         """
-        word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=after)
+        word = Word(outcome=outcome, error=error, retryable=retryable, result=result, after=delay(after))
         if self._node is not None:
             return self._node.tell(arguments.known_id(id), check_send(send), checked_word(word))
         job = self.get(id)

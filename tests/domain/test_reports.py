@@ -9,7 +9,7 @@ from penstock.domain.job import Live
 from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Dead, Deferred, Failed, Outcome, Running, Succeeded
 from penstock.domain.payloads import Json
-from penstock.domain.reports import MAX_ERROR_CHARACTERS, MAX_RESULT_BYTES, Word, check_send, meaning
+from penstock.domain.reports import MAX_ERROR_CHARACTERS, MAX_RESULT_BYTES, Word, check_send, delay, meaning
 from penstock.domain.states import JobState, Reason
 from penstock.errors import InvalidJob
 
@@ -111,7 +111,6 @@ def test_an_ugly_error_is_kept_as_well_as_it_can_be() -> None:
         ("done", {}, "outcome"),
         ("failed", {"after": -MINUTE}, "after"),
         ("deferred", {"after": timedelta(days=366)}, "after"),
-        ("deferred", {"after": "5m"}, "after"),
         ("failed", {"error": KeyError("x")}, "error"),
         ("succeeded", {"result": object()}, "result"),
         ("succeeded", {"result": Json("{")}, "result"),
@@ -130,3 +129,29 @@ def test_sends_are_counted_from_one() -> None:
     for send in ("1", 0, 1 << 31, 1.0, True):
         with pytest.raises(InvalidJob, match="send"):
             check_send(send)
+
+
+@pytest.mark.parametrize("after", ["5m", 300, 300.0, MINUTE * 5])
+def test_a_delay_is_a_timedelta_seconds_or_text(after: object) -> None:
+    assert delay(after) == MINUTE * 5
+
+
+def test_no_delay_is_none() -> None:
+    assert delay(None) is None
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        ("soon", "write seconds, or a duration like 30s"),
+        (float("nan"), "write seconds, or a duration like 30s"),
+        (1e300, "must be between 0 and 365 days"),
+        (True, "give timedelta(minutes=5), 300 or 5m"),
+        ([5], "give timedelta(minutes=5), 300 or 5m"),
+    ],
+)
+def test_what_is_no_delay_is_refused_with_what_to_write(after: object, why: str) -> None:
+    with pytest.raises(InvalidJob) as refused:
+        delay(after)
+    assert refused.value.field == "after"
+    assert why in str(refused.value)

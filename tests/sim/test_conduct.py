@@ -99,14 +99,16 @@ class Slots:
         self.settings, self.at = settings(**pool_settings), 10.0
         model = Model()
         model.arrivals = {str(number): number for number in range(10)}
-        self.check = Occupancy(self.settings, model, lambda: NOW + timedelta(seconds=self.at), lambda: self.at)
+        self.check = Occupancy(self.settings, model, self.now, lambda: self.at)
         self.settings.lane(lane("orders", pool="web", max_in_flight=100), 0.0)
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.at)
 
     def asks(self, node: int) -> None:
         needs = [Need(Limit("lane", "orders")), Need(Limit("pool", "web"))]
-        now = NOW + timedelta(seconds=self.at)
         ttl = {"ttl": timedelta(seconds=5)}
-        self.check.heard(Call("permit", (node, needs), ttl, None, {}, now, self.at))
+        self.check.heard(Call("permit", (node, needs), ttl, None, {}, self.now(), self.at))
 
     def sends(self, node: int, job: int) -> None:
         self.check.begins(node, Envelope(id=str(job), number=1, lane="orders", attempt=1), sound=True)

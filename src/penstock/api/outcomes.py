@@ -1,7 +1,6 @@
 """What executors say of a send: `POST /api/jobs/{id}/outcome`, and many at once to `/api/outcomes`."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from random import Random
 from typing import Annotated, Any, Final
 
@@ -15,10 +14,8 @@ from penstock.api.problems import Problem
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.domain.access import Scope
-from penstock.domain.durations import BadDuration, parse_duration
 from penstock.domain.job import Job
-from penstock.domain.reports import Word, meaning
-from penstock.domain.retry import LONGEST_DELAY
+from penstock.domain.reports import Word, delay, meaning
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.errors import InvalidJob, NotFound, PenstockError
@@ -98,7 +95,7 @@ def _meant(client: Client, said: Said, job: Job | None, *, rng: Random) -> Repor
             error=said.error,
             retryable=said.retryable,
             result=said.result,
-            after=_after(said.after),
+            after=delay(said.after),
         )
         means = meaning(word, job=job.live, lane=client.lane(job.lane), random=rng.random())
     except InvalidJob as error:
@@ -127,17 +124,6 @@ def _known(id: str) -> str | None:  # noqa: A002
         return parse_ulid(id)
     except BadUlid:
         return None
-
-
-def _after(after: str | float | None) -> timedelta | None:
-    if after is None:
-        return None
-    try:
-        return parse_duration(after) if isinstance(after, str) else timedelta(seconds=after)
-    except OverflowError:
-        raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days") from None
-    except (BadDuration, ValueError) as error:
-        raise InvalidJob("after", f"{error}: write seconds, or a duration like 30s") from None
 
 
 def _told(said: Said, answer: Reported | PenstockError) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from penstock.domain.durations import parse_duration
+from penstock.domain.durations import BadDuration, parse_duration
 from penstock.domain.failures import named, words_of
 from penstock.domain.job import Live
 from penstock.domain.lanes import Lane
@@ -19,6 +19,7 @@ MISSED_BEATS: Final = 3
 MAX_SEND: Final = (1 << 31) - 1
 MAX_RESULT_BYTES: Final = 64 * 1024
 MAX_ERROR_CHARACTERS: Final = 16 * 1024
+_TOO_LONG: Final = f"must be between 0 and {LONGEST_DELAY.days} days"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +43,28 @@ def check_send(send: object) -> int:
     return send
 
 
+def delay(after: object) -> timedelta | None:
+    """Return the delay that a timedelta, seconds or a duration like 30s are, or raise InvalidJob."""
+    if after is None or isinstance(after, timedelta):
+        return after
+    try:
+        if isinstance(after, int | float) and not isinstance(after, bool):
+            return timedelta(seconds=after)
+        if isinstance(after, str):
+            return parse_duration(after)
+    except OverflowError:
+        raise InvalidJob("after", _TOO_LONG) from None
+    except (BadDuration, ValueError) as error:
+        raise InvalidJob("after", f"{error}: write seconds, or a duration like 30s") from None
+    raise InvalidJob("after", f"{after!r} is no stretch of time: give timedelta(minutes=5), 300 or 5m")
+
+
 def checked_word(word: Word) -> Word:
     """Return the word as it is kept, its error as plain text and its result as JSON, or raise InvalidJob."""
     if word.error is not None and not isinstance(word.error, str):
         raise InvalidJob("error", f"is a {type(word.error).__name__}: give text, like str(error)")
-    if word.after is not None and not isinstance(word.after, timedelta):
-        raise InvalidJob("after", f"{word.after!r} is no stretch of time: give timedelta(minutes=5)")
     if word.after is not None and not timedelta(0) <= word.after <= LONGEST_DELAY:
-        raise InvalidJob("after", f"must be between 0 and {LONGEST_DELAY.days} days")
+        raise InvalidJob("after", _TOO_LONG)
     if word.outcome not in WORDS:
         raise InvalidJob("outcome", f"{word.outcome!r} is none of {', '.join(WORDS)}")
     error = None if word.error is None else _plain(word.error)
