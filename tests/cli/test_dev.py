@@ -4,6 +4,7 @@ import fcntl
 import json
 import shlex
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -89,6 +90,10 @@ def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         while "page" not in line:
             line = process.stdout.readline()
             assert line, process.stderr
+        assert [process.stdout.readline(), process.stdout.readline()] == [
+            "\n",
+            "Next, in another terminal:\n",
+        ]
         try:
             yield process, line.split()[1]
         finally:
@@ -163,6 +168,15 @@ def test_a_second_one_on_the_same_file_is_refused(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "another penstock dev works on" in refused.output
     assert not (tmp_path / "p.db").exists()
+
+
+def test_where_its_port_is_taken_it_names_no_next_commands(run: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        said = run("dev", "--store", f"sqlite:///{tmp_path}/p.db", "--port", port, code=1).output
+
+    assert f"port {port}" in said
+    assert "Next" not in said
 
 
 def test_the_next_commands_are_called_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,9 +54,11 @@ def dev(*, url: str | None, config: Path | None, demo: bool, once: bool, **given
         with _alone(url, once=once):
             lanes = _set_up(url, settings, demo=demo)
             first = "hello" if "hello" in lanes else lanes[0]
-            click.echo(NEXT.format(penstock=_penstock(), lane=first, again=again))
-            if not once:
-                _serve(url, settings, demo=demo)
+            hint = NEXT.format(penstock=_penstock(), lane=first, again=again)
+            if once:
+                click.echo(hint)
+            else:
+                _serve(url, settings, demo=demo, hint=hint)
 
 
 @contextmanager
@@ -118,15 +120,18 @@ def _demo_lanes(demo: bool) -> list[str]:  # noqa: FBT001 - whether there is one
     return [each.name for each in demo_lanes("http://127.0.0.1", "http://127.0.0.1")]
 
 
-def _serve(url: str, settings: Settings, *, demo: bool) -> None:
-    """Run the node; on a developer's machine targets on that machine are no danger."""
+def _serve(url: str, settings: Settings, *, demo: bool, hint: str) -> None:
+    """Run the node, and say what to do next once its port is open.
+
+    On a developer's machine targets on that machine are no danger.
+    """
     from penstock.app import App, configure_logs, run  # noqa: PLC0415 - servers are slow to import
 
     if not settings["http.allow_networks"]:
         settings.values["http.allow_networks"] = Value(LOOPBACK, "penstock dev")
     configure_logs(settings)
     app = App(settings, url, str(settings["host"]), int(str(settings["port"])), routes=True)
-    app.started = lambda address: click.echo(f"  page   {address}   (Ctrl-C stops)\n")
+    app.started = lambda address: click.echo(f"  page   {address}   (Ctrl-C stops)\n\n{hint}")
     if demo:
         from penstock.cli.demo import demonstrate  # noqa: PLC0415
 
