@@ -1,5 +1,6 @@
 """Of a bucket with room for one token, whoever holds the token holds the bucket: it grows again there."""
 
+import math
 from datetime import timedelta
 
 import pytest
@@ -125,6 +126,69 @@ def test_slots_are_missing_only_where_there_are_none_to_be_had() -> None:
     assert share.reached(100.0) is None
     share.take("orders", 1, 100.0)
     assert share.reached(100.0) == Reached(None, 0)  # that is its part of four
+
+
+def test_slots_are_idle_a_second_after_their_last_use_whenever_that_is_looked_at() -> None:
+    share = Share(Limit("lane", "orders", max_in_flight=4), slots=2)
+    share.take("orders", 1, 100.0)
+    assert not share.idle(100.9)
+    assert share.idle_at == math.inf
+    share.let_go(1, 101.0, out=False)
+
+    assert not share.idle(101.9)
+    assert share.idle_at == 102.0
+    assert share.idle(102.0)
+
+
+def test_slots_that_were_never_used_are_idle_a_second_after_nobody_wants_them() -> None:
+    share = Share(Limit("lane", "orders", max_in_flight=4), slots=2)
+
+    assert not share.idle(100.0)
+    assert share.idle(101.0)
+
+
+def test_slots_for_jobs_to_come_are_idle_if_none_come_and_not_while_they_are_missing() -> None:
+    share = Share(Limit("lane", "orders", max_in_flight=4))
+    share.wants["orders", NOBODY] = 9
+    assert not share.idle(100.0)
+    assert not share.idle(101.0)  # others have them
+    share.slots = 2
+    assert not share.idle(101.0)
+    assert share.idle(102.0)
+
+    share.wants["orders", 1] = 1
+    assert not share.idle(103.0)
+
+
+def asked_for(jobs: int, *, slots: int = 0) -> Share:
+    """Return slots of a limit for which so many jobs wait, and the question of which is on its way."""
+    share = Share(Limit("lane", "orders", max_in_flight=50), slots=slots, until=200.0)
+    share.wants["orders", 1] = jobs
+    assert share.worth_asking(100.0)
+    share.ask(100.0)
+    assert not share.worth_asking(100.0)
+    return share
+
+
+def test_a_question_that_was_answered_in_full_is_followed_by_the_next() -> None:
+    share = asked_for(2, slots=1)
+    share.take("orders", 1, 100.0)
+    share.wants["orders", 1] = 1
+    share.granted(Need(share.limit, slots=2, busy=1), Grant(0, 2), started=100.0, now=100.0)
+    share.take("orders", 1, 100.0)
+
+    share.wants["orders", 1] = 1  # another one
+    assert share.worth_asking(100.0)
+
+
+def test_a_question_that_was_not_is_asked_again_after_a_while_whoever_wants_more() -> None:
+    share = asked_for(5)
+    share.granted(Need(share.limit, slots=5), Grant(0, 2), started=100.0, now=100.0)
+    share.take("orders", 2, 100.0)
+    share.wants["orders", 1] = 3
+
+    assert not share.worth_asking(100.1)
+    assert share.worth_asking(100.3)
 
 
 def test_a_node_holds_some_slots_and_as_many_as_it_has_a_use_for() -> None:

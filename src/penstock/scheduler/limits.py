@@ -26,10 +26,9 @@ from penstock.ports.flow import Limit, Need
 from penstock.scheduler.bounded import Bounded, J
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
-from penstock.scheduler.share import IDLE_S, NOBODY, REST_S, TTL, Name, Reached, Share
+from penstock.scheduler.share import IDLE_S, LATEST_S, NOBODY, REST_S, TTL, Name, Reached, Share
 
 SOONEST_S: Final = 0.002
-LATEST_S: Final = 0.25
 REPORT_S: Final = 0.02
 OTHERS_S: Final = 0.025
 LAST_WORD_S: Final = 1.0
@@ -114,7 +113,7 @@ class Limits:
         self._waits.setdefault((lane, who), []).append(share)
         if share.has_all(now) or now < share.rests_until:  # asking brings nothing
             return
-        if share.wanted() > max(share.asked, share.free(now)) or now >= share.until:
+        if share.worth_asking(now):
             self._wanted.set()
 
     def hold(self, plan: Bounded[J], jobs: Iterable[J]) -> bool:
@@ -271,14 +270,12 @@ class Limits:
         """Make one call for all of these."""
         self._serial += 1
         needs = [self._need(share) for share in shares]
+        self._asked_at = started = self._ground.monotonic()
         for share, need in zip(shares, needs, strict=True):
-            share.gone = 0
-            # Never less than before within a round: what is wanted goes up and down while waiters look again.
-            share.asked = max(share.asked, share.wanted())
+            share.ask(started)
             # What is given back is not to be used while the answer is on its way.
             share.tokens = min(share.tokens, need.tokens)
             share.slots = max(share.busy, min(share.slots, need.slots))
-        self._asked_at = started = self._ground.monotonic()
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
         except StoreUnavailable:
@@ -314,7 +311,8 @@ class Limits:
         now = self._ground.monotonic()
         found = []
         for name, share in list(self._shares.items()):
-            idle = share.idle(now)
+            if idle := share.idle(now):
+                share.wants.clear()
             unmet = self._unmet(share, now) or share.stale(now) or share.useless(now)
             if unmet or share.to_spare(now, leaving=self.leaving) or (idle and (share.tokens or share.slots)):
                 found.append(share)
@@ -342,6 +340,8 @@ class Limits:
                 continue
             if share.spent:
                 pause = min(pause, REPORT_S)
+            if share.tokens or share.slots:
+                pause = min(pause, max(SOONEST_S, share.idle_at - now))
             if share.busy:
                 pause = min(pause, TTL.total_seconds() / 3)
             if share.wanted() <= share.free(now):

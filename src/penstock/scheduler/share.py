@@ -25,6 +25,7 @@ USELESS_S: Final = 0.3
 SOME: Final = 4  # a part of the slots that nobody misses
 TURN_S: Final = 3.0  # of all nodes together
 REST_S: Final = 0.03
+LATEST_S: Final = 0.25
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
 LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
 KEYED: Final = 4
@@ -73,6 +74,8 @@ class Share:
     owed: dict[str, float] = field(default_factory=dict)
     next_token: float = 0.0
     asked: int = 0
+    asked_at: float = 0.0
+    took: int = 0
     void: bool = False
     quiet_since: float | None = None
     useless_since: float | None = None
@@ -156,6 +159,18 @@ class Share:
         used = self.used if now - self.used_at <= IDLE_S else self.busy
         return max(self.busy, min(self.fair, max(math.ceil(most / SOME), 2 * used)))
 
+    def ask(self, now: float) -> None:
+        """Note that the store is asked for what is wanted.
+
+        Never less than before within a round: what is wanted goes up and down while waiters look again.
+        """
+        self.asked, self.asked_at, self.took, self.gone = max(self.asked, self.wanted()), now, 0, 0
+
+    def worth_asking(self, now: float) -> bool:
+        """Say whether more is wanted than the store was asked for; slots may be free again after a while."""
+        again = self.limit.max_in_flight is not None and now - self.asked_at >= LATEST_S
+        return self.wanted() > max(0 if again else self.asked, self.free(now)) or now >= self.until
+
     def to_spare(self, now: float, *, leaving: bool) -> bool:
         """Say whether it has slots that others may have a better use for."""
         enough = self.busy + self.wanted() if leaving else self.enough(now)
@@ -221,7 +236,8 @@ class Share:
         self.until = trusted_until(started, TTL)
         self.come_or_gone(now, here=self.whole > 0 and grant.tokens > 0)
         self.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0
-        if self.free(now) >= self.asked:  # there was no shortage: whoever wants more is worth a question
+        # There was no shortage, counting those that went meanwhile: whoever wants more is worth a question.
+        if self.free(now) + self.took >= self.asked:
             self.asked = 0
         self.share_out(now)
 
@@ -242,12 +258,22 @@ class Share:
         return True
 
     def idle(self, now: float) -> bool:
-        """Say whether nobody has used or wanted it for a while."""
-        if self.busy or self.wants:
+        """Say whether nobody has used or wanted it for a while.
+
+        Who wanted it for jobs to come and leaves free slots alone has found none: a lane without work says
+        nothing any more.
+        """
+        jobs = any(who != NOBODY for _, who in self.wants)
+        if self.busy or jobs or (self.wants and self.free_slots <= 0):
             self.quiet_since = None
         elif self.quiet_since is None:
-            self.quiet_since = now
-        return self.quiet_since is not None and now - self.quiet_since >= IDLE_S
+            self.quiet_since = self.freed_at if now - self.freed_at < IDLE_S else now
+        return self.quiet_since is not None and now >= self.idle_at - INSTANT_S
+
+    @property
+    def idle_at(self) -> float:
+        """When it is to be given back if nobody uses it; infinity = somebody does."""
+        return math.inf if self.quiet_since is None else self.quiet_since + IDLE_S
 
     def useless(self, now: float) -> bool:
         """Say whether jobs want it, and it was there for a while without being enough for any of them."""
@@ -280,6 +306,7 @@ class Share:
                 self.next_token = self.grows_at = max(self.ripe, now - LATE_S) + self.whole
         self.freed_at = self.freed_at if self.busy else now
         self.busy += jobs
+        self.took += jobs
         if self.busy >= self.used or now - self.used_at > IDLE_S:
             self.used, self.used_at = self.busy, now
         self.useless_since = None

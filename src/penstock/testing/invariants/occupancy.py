@@ -40,6 +40,7 @@ class Occupancy:
     out: dict[int, Occupant] = field(default_factory=dict)
     _leases: dict[tuple[int, str], datetime] = field(default_factory=dict)
     _trusted: dict[tuple[int, str], float] = field(default_factory=dict)
+    _lost: set[tuple[int, str]] = field(default_factory=set)
     _sent_by: dict[int, Occupant] = field(default_factory=dict)
 
     def begins(self, node: int, envelope: Envelope, *, sound: bool) -> None:
@@ -53,7 +54,8 @@ class Occupancy:
         for limit in limits:
             if self.time() >= self._trusted.get((node, limit), 0.0):
                 raise TooMany(f"node {node} has no slots of {limit}", job=arrival)
-        occupant = Occupant(node, tuple(limit for limit in limits if self._leased(node, limit)))
+        held = (limit for limit in limits if self._leased(node, limit) and (node, limit) not in self._lost)
+        occupant = Occupant(node, tuple(held))
         self._sent_by[arrival] = self.calling[arrival] = occupant
         for limit in occupant.limits:
             self._check(limit)
@@ -80,8 +82,13 @@ class Occupancy:
                 self.out[arrival] = Occupant(node, tuple(name for name in limits if self._leased(node, name)))
 
     def _renewed(self, node: int, limit: str, call: Call) -> None:
-        """A node has asked; what it did with slots that others may have had since is not counted."""
-        if not self._leased(node, limit):
+        """A node has asked; what it did with slots that others may have had since is not counted.
+
+        Nor what it does until it has the answer, if it trusts a lease that a step of the clock has ended.
+        """
+        leased, trusted = self._leased(node, limit), self.time() < self._trusted.get((node, limit), 0.0)
+        (self._lost.add if trusted and not leased else self._lost.discard)((node, limit))
+        if not leased:
             for occupants in (self.calling, self.out, self._sent_by):
                 for arrival, (other, limits) in occupants.items():
                     if other == node and limit in limits:

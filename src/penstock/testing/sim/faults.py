@@ -145,7 +145,8 @@ class FaultPlan:
         )
         # Drawn last, and less often: so most seeds are what they were before these were on the menu.
         refusals = _swarm(WRITES_FAIL, rng, low=1 / 90, high=1 / 20, chance=0.25)
-        return replace(plan, disasters={**plan.disasters, **refusals})
+        late = _swarm([SinkFault.LATE], rng, low=0.1, high=0.8, chance=0.25)
+        return replace(plan, disasters={**plan.disasters, **refusals}, sends={**plan.sends, **late})
 
     def call_fault(self, port: Port, number: int, rng: random.Random) -> CallFault | None:
         """Return what happens to that call, if anything."""
