@@ -181,14 +181,15 @@ def test_a_question_that_was_answered_in_full_is_followed_by_the_next() -> None:
     assert share.worth_asking(100.0)
 
 
-def test_a_question_that_was_not_is_asked_again_after_a_while_whoever_wants_more() -> None:
+def test_a_question_that_was_not_is_over_after_a_while() -> None:
     share = asked_for(5)
     share.granted(Need(share.limit, slots=5), Grant(0, 2), started=100.0, now=100.0)
     share.take("orders", 2, 100.0)
     share.wants["orders", 1] = 3
 
     assert not share.worth_asking(100.1)
-    assert share.worth_asking(100.3)
+    assert not share.over(100.1)
+    assert share.over(100.3)
 
 
 def test_a_node_holds_some_slots_and_as_many_as_it_has_a_use_for() -> None:

@@ -248,8 +248,9 @@ class Limits:
                 self._tell()
             if shares := self._to_ask():
                 await self.ask(shares)
-            if not await wait_for(self._wanted, self._pause()):
-                for share in self._shares.values():
+            told, now = await wait_for(self._wanted, self._pause()), self._ground.monotonic()
+            for share in self._shares.values():
+                if share.over(now) or not told:
                     share.asked = 0
         await self._give_up()
 
@@ -340,6 +341,8 @@ class Limits:
                 continue
             if share.spent:
                 pause = min(pause, REPORT_S)
+            if share.asked:
+                pause = min(pause, LATEST_S)
             if share.tokens or share.slots:
                 pause = min(pause, max(SOONEST_S, share.idle_at - now))
             if share.busy:

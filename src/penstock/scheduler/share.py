@@ -167,9 +167,12 @@ class Share:
         self.asked, self.asked_at, self.took, self.gone = max(self.asked, self.wanted()), now, 0, 0
 
     def worth_asking(self, now: float) -> bool:
-        """Say whether more is wanted than the store was asked for; slots may be free again after a while."""
-        again = self.limit.max_in_flight is not None and now - self.asked_at >= LATEST_S
-        return self.wanted() > max(0 if again else self.asked, self.free(now)) or now >= self.until
+        """Say whether more is wanted than the store was asked for."""
+        return self.wanted() > max(self.asked, self.free(now)) or now >= self.until
+
+    def over(self, now: float) -> bool:
+        """Say whether what was asked for is long ago: others may have given back what was missing then."""
+        return now - self.asked_at >= LATEST_S
 
     def to_spare(self, now: float, *, leaving: bool) -> bool:
         """Say whether it has slots that others may have a better use for."""
