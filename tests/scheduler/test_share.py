@@ -160,6 +160,34 @@ def test_slots_for_jobs_to_come_are_idle_if_none_come_and_not_while_they_are_mis
     assert not share.idle(103.0)
 
 
+def test_a_slot_that_every_node_wants_goes_back_at_once_unless_somebody_here_does() -> None:
+    share = Share(Limit("pool", "each", "acme", max_in_flight=1), slots=1, nodes=3)
+    share.take("orders", 1, 100.0)
+    assert share.let_go(1, 101.0, out=False)
+    assert share.idle(101.0)
+
+    share.wants["orders", 1] = 1
+    share.take("orders", 1, 102.0)
+    assert not share.let_go(1, 103.0, out=False)
+    assert not share.idle(103.0)
+
+
+def test_it_is_asked_for_often_at_first_and_then_as_any_other() -> None:
+    share = Share(Limit("pool", "each", "acme", max_in_flight=1), nodes=3)
+    need = Need(share.limit, slots=1)
+    for now in (100.0, 100.2):
+        share.granted(need, Grant(0, 0), started=now, now=now)
+    assert share.again_in(100.2) == pytest.approx(0.05)
+    assert share.again_in(100.0) == 0.025
+    assert share.again_in(130.0) == 0.25
+
+    share.granted(need, Grant(0, 1), started=130.0, now=130.0)
+    share.granted(need, Grant(0, 0), started=131.0, now=131.0)
+    assert share.again_in(131.0) == 0.025
+    share.nodes = 1
+    assert share.again_in(131.0) == 0.25
+
+
 def asked_for(jobs: int, *, slots: int = 0) -> Share:
     """Return slots of a limit for which so many jobs wait, and the question of which is on its way."""
     share = Share(Limit("lane", "orders", max_in_flight=50), slots=slots, until=200.0)

@@ -26,11 +26,10 @@ from penstock.ports.flow import Limit, Need
 from penstock.scheduler.bounded import Bounded, J
 from penstock.scheduler.ground import Ground, wait_for
 from penstock.scheduler.plans import Plan
-from penstock.scheduler.share import IDLE_S, LATEST_S, NOBODY, REST_S, TTL, Name, Reached, Share
+from penstock.scheduler.share import IDLE_S, LATEST_S, NOBODY, OTHERS_S, REST_S, TTL, Name, Reached, Share
 
 SOONEST_S: Final = 0.002
 REPORT_S: Final = 0.02
-OTHERS_S: Final = 0.025
 LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
 IN_LINE: Final = timedelta(seconds=2)
@@ -349,7 +348,7 @@ class Limits:
                 pause = min(pause, TTL.total_seconds() / 3)
             if share.wanted() <= share.free(now):
                 continue
-            pause = min(pause, LATEST_S)
+            pause = min(pause, share.again_in(now))
             if now < share.rests_until:
                 pause = min(pause, share.rests_until - now)
             elif share.limit.rate is not None:

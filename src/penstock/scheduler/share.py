@@ -26,6 +26,7 @@ SOME: Final = 4  # a part of the slots that nobody misses
 TURN_S: Final = 3.0  # of all nodes together
 REST_S: Final = 0.03
 LATEST_S: Final = 0.25
+OTHERS_S: Final = 0.025
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
 LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
 KEYED: Final = 4
@@ -64,6 +65,7 @@ class Share:
     surplus: int = 0
     gone: int = 0
     short: bool = False
+    short_since: float = 0.0
     used: int = 0
     used_at: float = 0.0
     until: float = 0.0
@@ -174,6 +176,10 @@ class Share:
         """Say whether what was asked for is long ago: others may have given back what was missing then."""
         return now - self.asked_at >= LATEST_S
 
+    def again_in(self, now: float) -> float:
+        """Return how soon to ask again for slots: often at first, where nodes hand on the few there are."""
+        return min(LATEST_S, max(OTHERS_S, (now - self.short_since) / 4)) if self.scarce else LATEST_S
+
     def to_spare(self, now: float, *, leaving: bool) -> bool:
         """Say whether it has slots that others may have a better use for."""
         enough = self.busy + self.wanted() if leaving else self.enough(now)
@@ -235,6 +241,8 @@ class Share:
         self.slots = max(self.busy, held - surplus)
         self.surplus = max(0, surplus - max(0, held - self.slots))
         self.gone += max(0, held - self.slots)
+        if not self.short:
+            self.short_since = now
         self.short = grant.slots < need.slots
         self.until = trusted_until(started, TTL)
         self.come_or_gone(now, here=self.whole > 0 and grant.tokens > 0)
@@ -245,7 +253,7 @@ class Share:
         self.share_out(now)
 
     def let_go(self, jobs: int, now: float, *, out: bool) -> bool:
-        """Note that jobs are no longer being sent; say whether slots are gone of which the books must hear.
+        """Note that jobs are no longer being sent; say whether the books must hear of it at once.
 
         Jobs that are `out` take their slots with them, and one that is too many is not used again.
         """
@@ -253,7 +261,7 @@ class Share:
         self.busy = max(0, self.busy - jobs)
         gone = jobs if out else min(jobs, self.surplus)
         if not gone or self.limit.max_in_flight is None:
-            return False
+            return self.scarce and not self.busy and not self.wants
         self.surplus = max(0, self.surplus - jobs)
         self.slots = max(self.busy, self.slots - gone)
         self.gone += gone
@@ -276,7 +284,12 @@ class Share:
     @property
     def idle_at(self) -> float:
         """When it is to be given back if nobody uses it; infinity = somebody does."""
-        return math.inf if self.quiet_since is None else self.quiet_since + IDLE_S
+        return math.inf if self.quiet_since is None else self.quiet_since + (0.0 if self.scarce else IDLE_S)
+
+    @property
+    def scarce(self) -> bool:
+        """Say whether there is not a slot for each node: one that is kept for later is missing elsewhere."""
+        return self.limit.max_in_flight is not None and self.limit.max_in_flight < self.nodes
 
     def useless(self, now: float) -> bool:
         """Say whether jobs want it, and it was there for a while without being enough for any of them."""

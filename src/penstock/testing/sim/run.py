@@ -188,8 +188,13 @@ class Run:
         """Start the node again some time after it has left; one that crashed comes back by itself."""
         if self.world.find(env.id) is env:
             self.world.loop.call_later(LOOK_EVERY_S, self._start_again, env, stop)
-        elif self.world.node(stop.node) is env and not self.world.returns(stop.node):
-            self.world.loop.call_later(stop.back_after, self.world.restart, stop.node)
+        else:
+            self.world.loop.call_later(stop.back_after, self._bring_back, env)
+
+    def _bring_back(self, env: NodeEnv) -> None:
+        """Start the node anew, unless somebody else has, or will: it may have been asked to stop twice."""
+        if self.world.node(env.name) is env and not self.world.returns(env.name):
+            self.world.restart(env.name)
 
     async def _late_producer(self, env: NodeEnv) -> None:
         def write(arrival: int, job: NewJob) -> object:
