@@ -15,8 +15,8 @@ from penstock.domain.access import (
     role_of,
 )
 from penstock.domain.intake import check_text
-from penstock.domain.passwords import SALT_BYTES, check_password, kept
 from penstock.errors import InvalidSetting
+from penstock.passwords import SALT_BYTES, check_password, kept
 from penstock.ports.access import Access, ApiKey, NewKey, User
 
 ID_BYTES: Final = 6

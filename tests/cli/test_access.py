@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.access import ROLES, hashed
-from penstock.domain.passwords import fits
+from penstock.passwords import fits
 from penstock.stores.connect import connect
 from tests.cli.conftest import Run, RunJson
 
@@ -75,7 +75,7 @@ def test_people_are_added_changed_and_removed(ready: Run, read: RunJson, tmp_pat
     assert fits("another sentence", ada.password)
     assert (ada.scopes, ada.tenant) == (ROLES["operator"], "acme")
     assert listed["role"] == "operator"
-    assert "scrypt" not in json.dumps(listed) + ready("users", "list").stdout
+    assert "argon2" not in json.dumps(listed) + ready("users", "list").stdout
     assert read("users", "set", "ada", "--no-tenant")["tenant"] is None
     assert read("users", "remove", "ada", "--reason", "left", "--yes")["removed"]
     for command in (["set", "ada"], ["password", "ada", "--password-stdin"]):

@@ -9,7 +9,7 @@ import pytest
 from penstock import Client
 from penstock.api.callers import Caller
 from penstock.domain.access import ROLES, check_scopes, hashed, new_key
-from penstock.domain.passwords import SALT_BYTES, kept
+from penstock.passwords import SALT_BYTES, kept
 from penstock.ports.access import NewKey
 from penstock.ports.store import Store
 from penstock.stores.connect import connect
@@ -20,6 +20,8 @@ from tests.client.conftest import put_lane
 __all__ = ["empty_postgres", "pg_url", "sqlite_url"]
 
 PASSWORD = "correct horse battery"  # noqa: S105
+# What was kept of it before passwords were kept by Argon2id.
+OF_SCRYPT = "scrypt$15$8$1$AAECAwQFBgcICQoLDA0ODw==$xy6UCICz8Vv/P6JqOkkUD4DOmhxN0tXSe6sQAUBxupQ="
 Bearer = dict[str, str]
 
 

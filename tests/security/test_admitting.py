@@ -62,7 +62,7 @@ def test_people_are_added_changed_and_removed(locked: Http, key: Keys) -> None:
     assert [bound["tenant"], still["tenant"], freed["tenant"]] == ["acme", "acme", None]
     changed = locked.request("PUT", "/api/users/eve", json={"role": "operator"}, headers=admin).json()
     assert changed["role"] == "operator"
-    assert "scrypt" not in locked.get("/api/users", headers=admin).text
+    assert "argon2" not in locked.get("/api/users", headers=admin).text
     assert locked.request("PUT", "/api/users/nobody", json={}, headers=admin).status_code == 404
     weak = locked.request("PUT", "/api/users/eve", json={"password": "short"}, headers=admin)
     assert weak.status_code == 422

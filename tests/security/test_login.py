@@ -1,11 +1,14 @@
 """People log in: cookies, sessions, CSRF, guessing."""
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from time import thread_time
+from typing import TypeVar
 
 import httpx
 import pytest
@@ -16,15 +19,16 @@ from penstock.api.login import MOST_WAITING, PER_NAME, Door, Proof
 from penstock.domain.access import hashed, new_token
 from penstock.domain.ulid import Ulids
 from penstock.ports.clock import SystemClock
-from penstock.ports.executor import ThreadExecutor
+from penstock.ports.executor import Executor, ThreadExecutor
 from penstock.stores.memory import MemoryStore
 from penstock.ui.login import own_path
 from tests.api.node import Http, served
 from tests.client.conftest import put_lane
-from tests.security.conftest import PASSWORD, csrf_of, log_in, make_user
+from tests.security.conftest import OF_SCRYPT, PASSWORD, csrf_of, log_in, make_user
 
 HTML = {"Accept": "text/html,*/*"}
 JOB = {"lane": "orders"}
+T = TypeVar("T")
 
 
 def test_a_page_leads_to_the_login_and_back(locked: Http) -> None:
@@ -229,6 +233,61 @@ async def test_a_log_in_with_a_password_that_is_just_changed_begins_nothing() ->
     with closing(executor):
         assert await door.log_in(Proof("ada", PASSWORD), address="127.0.0.1") is None
     assert store.session(hashed(new_token(bytes))) is None
+
+
+def door_of(store: MemoryStore, executor: Executor) -> Door:
+    callers = Callers(store, executor=executor, clock=SystemClock(), login=True)
+    return Door(store, callers, executor=executor, clock=SystemClock())
+
+
+async def test_a_password_of_an_earlier_version_is_kept_anew_at_the_next_log_in() -> None:
+    store = MemoryStore(clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), ids=Ulids(lambda: 0, bytes))
+    store.put_user("ada", password=OF_SCRYPT, scopes=[], tenant=None, actor="test")
+    with closing(ThreadExecutor(2, name="test-door")) as executor:
+        door = door_of(store, executor)
+        assert await door.log_in(Proof("ada", "wrong"), address="127.0.0.1") is None
+        kept_still = store.user("ada")
+        async with asyncio.TaskGroup() as both:  # one of them finds that the other has kept it anew
+            logs_in = [
+                both.create_task(door.log_in(Proof("ada", PASSWORD), address="127.0.0.1")) for _ in range(2)
+            ]
+        kept_anew = store.user("ada")
+        again = await door.log_in(Proof("ada", PASSWORD), address="127.0.0.1")
+
+    assert kept_still is not None
+    assert kept_still.password == OF_SCRYPT
+    for token in (*(task.result() for task in logs_in), again):
+        assert token is not None
+        assert store.session(hashed(token)) is not None
+    assert kept_anew is not None
+    assert kept_anew.password.startswith("$argon2id$")
+    assert store.user("ada") == kept_anew
+
+
+class Measured:
+    """An executor that adds up what its calls computed."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def run(self, call: Callable[[], T]) -> T:
+        began = thread_time()
+        try:
+            return call()
+        finally:
+            self.seconds += thread_time() - began
+
+
+async def test_a_name_that_nobody_has_is_as_much_work() -> None:
+    store = MemoryStore(clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), ids=Ulids(lambda: 0, bytes))
+    make_user(store)
+    took = {}
+    for name in ("ada", "nobody"):
+        executor = Measured()
+        assert await door_of(store, executor).log_in(Proof(name, "wrong"), address="127.0.0.1") is None
+        took[name] = executor.seconds
+
+    assert took["nobody"] > took["ada"] / 2
 
 
 @pytest.mark.parametrize(

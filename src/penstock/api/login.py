@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from litestar.datastructures import Cookie
@@ -17,7 +18,7 @@ from penstock.api.callers import COOKIE, LONGEST, SECURE_COOKIE, Callers
 from penstock.api.failures import Failures
 from penstock.api.problems import Problem
 from penstock.domain.access import hashed, new_token
-from penstock.domain.passwords import NOBODY, fits
+from penstock.passwords import AT_ONCE, SALT_BYTES, fits, is_outdated, kept, to_compare
 from penstock.ports.access import User
 from penstock.ports.clock import Clock
 from penstock.ports.executor import Executor
@@ -26,7 +27,6 @@ from penstock.ports.store import Store
 PER_NAME: Final = 10
 PER_ADDRESS: Final = 30
 WITHIN_S: Final = 300.0
-AT_ONCE: Final = 2  # each takes 32 MiB while it is at work
 MOST_WAITING: Final = 20
 _LOG: Final = logging.getLogger("penstock.access")
 
@@ -81,8 +81,11 @@ class Door:
         await self._executor.run(lambda: self._store.close_session(hashed(session)))
         self._callers.forget(session)
 
-    def _opened(self, token: str, user: User) -> bool:
-        return self._store.open_session(hashed(token), user.name, password=user.password, most=LONGEST)
+    def _opened(self, token: str, user: User, password: str) -> bool:
+        anew = kept(password, self._entropy(SALT_BYTES)) if is_outdated(user.password) else None
+        return self._store.open_session(
+            hashed(token), user.name, password=user.password, most=LONGEST, anew=anew
+        )
 
     def _check(self, name: str, address: str) -> None:
         self._names.check(name)
@@ -102,16 +105,22 @@ class Door:
 
     async def _entered(self, proof: Proof) -> str | None:
         """Return the token of a new session of whoever fits."""
-        user = await self._executor.run(lambda: self._compared(proof))
-        if user is None:
-            return None
-        token = new_token(self._entropy)
-        return token if await self._executor.run(lambda: self._opened(token, user)) else None
+        for _ in range(2):  # another log-in of his may keep the same password anew meanwhile
+            user = await self._executor.run(partial(self._compared, proof))
+            if user is None:
+                return None
+            token = new_token(self._entropy)
+            if await self._executor.run(partial(self._opened, token, user, proof.password)):
+                return token
+        return None
 
     def _compared(self, proof: Proof) -> User | None:
-        user = self._store.user(proof.name) if proof.name.isprintable() else None
-        right = fits(proof.password, NOBODY if user is None else user.password)
-        return user if right else None
+        """Return whoever fits, with the same work for everybody, known or not, whenever he was added."""
+        users = self._store.users()
+        user = next((user for user in users if user.name == proof.name), None)
+        stored = to_compare(None if user is None else user.password, (user.password for user in users))
+        fitting = [fits(proof.password, one) for one in stored]  # all of them, also after one that fits
+        return user if any(fitting) else None
 
 
 def set_cookie(token: str, *, secure: bool) -> Cookie:

@@ -1,6 +1,6 @@
 """Who may come in: API keys for programs, users and their sessions for people. A part of `Store`.
 
-Of a key and of a session only a hash is kept, of a password only what scrypt makes of it. Every change is
+Of a key and of a session only a hash is kept, of a password only what Argon2id makes of it. Every change is
 audited with whoever made it. What is no longer valid is still found: whoever asks is told why.
 """
 
@@ -47,7 +47,7 @@ class NewKey(NamedTuple):
 
 
 class User(NamedTuple):
-    """Somebody who logs in; `password` is what scrypt made of it."""
+    """Somebody who logs in; `password` is what is kept of it (`passwords.py`)."""
 
     name: str
     password: str
@@ -140,11 +140,20 @@ class Access(Protocol):
     def remove_user(self, name: str, *, actor: str, reason: str) -> None:
         """Remove a user and end his sessions; audited. Raise NotFound."""
 
-    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+    def open_session(
+        self,
+        hash: str,  # noqa: A002
+        user: str,
+        *,
+        password: str,
+        most: timedelta,
+        anew: str | None = None,
+    ) -> bool:
         """Begin a session; audited. Sessions begun longer ago than `most` are forgotten.
 
         `password` is what was compared, as it is kept. Return False, and begin nothing, when it is no longer
-        that of the user: what ended all sessions would not have ended this one.
+        that of the user: what ended all sessions would not have ended this one. `anew` is kept of the same
+        password from now on, in place of what was compared; it ends no session.
         """
 
     def session(self, hash: str) -> Session | None:  # noqa: A002

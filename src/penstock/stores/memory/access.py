@@ -117,7 +117,15 @@ class AccessPart:
             self._noted("user.remove", actor, {"name": name}, None, reason)
 
     # -- sessions
-    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+    def open_session(
+        self,
+        hash: str,  # noqa: A002
+        user: str,
+        *,
+        password: str,
+        most: timedelta,
+        anew: str | None = None,
+    ) -> bool:
         """Begin a session of somebody with that password, and forget old ones."""
         with self._lock:
             known = self._tables.users.get(user)
@@ -127,7 +135,7 @@ class AccessPart:
             for old in [h for h, (_, created_at, _) in sessions.items() if created_at < now - most]:
                 del sessions[old]
             sessions[hash] = (user, now, now)
-            self._tables.users[user] = known._replace(seen_at=now)
+            self._tables.users[user] = known._replace(seen_at=now, password=anew or password)
             self._noted("user.login", f"user:{user}", None, {"name": user})
             return True
 

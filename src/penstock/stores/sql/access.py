@@ -39,7 +39,8 @@ CHANGE_USER: Final = """
     UPDATE penstock.users SET password = :password, scopes = :scopes, tenant = :tenant WHERE name = :name"""
 REMOVE_USER: Final = "DELETE FROM penstock.users WHERE name = :name"
 # It waits for whoever is changing the password, and then finds that it is another.
-USER_SEEN: Final = "UPDATE penstock.users SET seen_at = now() WHERE name = :name AND password = :password"
+USER_SEEN: Final = """
+    UPDATE penstock.users SET seen_at = now(), password = :anew WHERE name = :name AND password = :password"""
 OPEN_SESSION: Final = """
     INSERT INTO penstock.sessions (hash, name, created_at, seen_at) VALUES (:hash, :name, :now, :now)"""
 SESSION: Final = "SELECT name, created_at, seen_at FROM penstock.sessions WHERE hash = :hash"
@@ -121,9 +122,17 @@ class AccessPart:
         self.db.write(lambda tx: _remove_user(tx, name, actor=actor, reason=reason))
 
     # -- sessions
-    def open_session(self, hash: str, user: str, *, password: str, most: timedelta) -> bool:  # noqa: A002
+    def open_session(
+        self,
+        hash: str,  # noqa: A002
+        user: str,
+        *,
+        password: str,
+        most: timedelta,
+        anew: str | None = None,
+    ) -> bool:
         """Begin a session of somebody with that password, and forget old ones."""
-        return self.db.write(lambda tx: _open(tx, hash, user, password, most))
+        return self.db.write(lambda tx: _open(tx, hash, user, (password, anew or password), most))
 
     def session(self, hash: str) -> Session | None:  # noqa: A002
         """Return a session and its user."""
@@ -189,8 +198,9 @@ def _remove_user(tx: Tx, name: str, *, actor: str, reason: str) -> None:
     _note(tx, "user.remove", actor, {"name": name}, None, reason=reason)
 
 
-def _open(tx: Tx, hash_: str, name: str, password: str, most: timedelta) -> bool:
-    if not tx.execute(USER_SEEN, name=name, password=password):
+def _open(tx: Tx, hash_: str, name: str, passwords: tuple[str, str], most: timedelta) -> bool:
+    password, anew = passwords
+    if not tx.execute(USER_SEEN, name=name, password=password, anew=anew):
         return False
     tx.execute(FORGET_OLD, since=tx.now - most)
     tx.execute(OPEN_SESSION, hash=hash_, name=name, now=tx.now)

@@ -121,6 +121,20 @@ class AccessTests:
         assert store.open_session("s2", "ada", password="p2", most=HOUR)  # noqa: S106
         assert store.session("s2") is not None
 
+    def test_a_session_begins_with_the_same_password_kept_anew(self, store: Store) -> None:
+        """What was compared is replaced at once, and no session of before ends: it is the same password."""
+        store.put_user("ada", password="p1", scopes=READ, tenant=None, actor="ops")  # noqa: S106
+        store.open_session("s1", "ada", password="p1", most=HOUR)  # noqa: S106
+
+        assert store.open_session("s2", "ada", password="p1", most=HOUR, anew="p2")  # noqa: S106
+        assert not store.open_session("s3", "ada", password="p1", most=HOUR, anew="p3")  # noqa: S106
+        ada = store.user("ada")
+        assert ada is not None
+        assert ada.password == "p2"  # noqa: S105
+        assert store.session("s1") is not None
+        assert store.session("s2") is not None
+        assert store.session("s3") is None
+
     def test_a_session_lasts_until_it_is_closed_or_its_user_changes(self, store: Store) -> None:
         """Whoever changes a password ends what was begun with the old one."""
         for name in ("ada", "bob"):
