@@ -204,6 +204,7 @@ VARIABLES = [
     ("PENSTOCK_STORE_FILE", "a file that holds its URL, which may have a password in it, instead"),
     ("PENSTOCK_URL", "a node's API, where --url does not say"),
     ("PENSTOCK_API_KEY", "the key for that API"),
+    ("PENSTOCK_PROFILE", "the profile, where neither --profile nor any of these says where"),
     ("PENSTOCK_CONFIG", "the configuration file, else ./penstock.toml; every key of it is a variable, too"),
     ("NO_COLOR", "no colours"),
 ]

@@ -19,7 +19,7 @@ RunJson = Callable[..., Any]
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the environment or the files of whoever runs it."""
     monkeypatch.chdir(tmp_path)
-    for variable in ("PENSTOCK_STORE", "PENSTOCK_CONFIG", "NO_COLOR"):
+    for variable in ("PENSTOCK_STORE", "PENSTOCK_CONFIG", "PENSTOCK_PROFILE", "NO_COLOR"):
         monkeypatch.delenv(variable, raising=False)
 
 

@@ -36,7 +36,7 @@ def examples() -> Iterator[tuple[str, dict[str, Any]]]:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for block in BLOCK.findall(page.read_text(encoding="utf-8")):
             found = tomllib.loads(block)
-            if "project" not in found:  # a pyproject.toml
+            if not {"project", "profiles"} & found.keys():  # a pyproject.toml, and a config.toml
                 yield str(page.relative_to(ROOT)), found
     template = ROOT / "src/penstock/cli/templates/penstock.toml"
     yield template.name, tomllib.loads(template.read_text(encoding="utf-8"))

@@ -46,8 +46,11 @@ class NotLetIn(NodeUnreachable):
         super(NodeUnreachable, self).__init__(f"the node at {url} refuses: {problem}; {fix}")
 
 
-def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str, Any]:
-    """Return the JSON object at an address of the node, or raise NodeUnreachable."""
+def ask(url: str, path: str, *, key: str | None = None, statuses: Collection[int] = (200,)) -> dict[str, Any]:
+    """Return the JSON object at an address of the node, or raise NodeUnreachable.
+
+    Without a key it is asked with the one of the environment.
+    """
     try:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -56,7 +59,7 @@ def ask(url: str, path: str, *, statuses: Collection[int] = (200,)) -> dict[str,
         connection = kind(parts.hostname, parts.port, timeout=PATIENCE_S)
         try:
             below = parts.path.rstrip("/") + path  # a proxy may have the node under a path
-            headers = {"Accept": "application/json", **proof(os.environ.get(API_KEY))}
+            headers = {"Accept": "application/json", **proof(key or os.environ.get(API_KEY))}
             connection.request("GET", below, headers=headers)
             answer = connection.getresponse()
             found = json.loads(answer.read())

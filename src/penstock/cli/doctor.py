@@ -13,7 +13,15 @@ from typing import Final
 import click
 
 from penstock.cli.ask import NodeUnreachable, ask
-from penstock.cli.options import config_option, json_option, nowhere_else_option, store_option
+from penstock.cli.errors import reported
+from penstock.cli.options import (
+    config_option,
+    json_option,
+    named_way,
+    nowhere_else_option,
+    profile_option,
+    store_option,
+)
 from penstock.cli.render import counted, on_terminal, print_json, printable, styled
 from penstock.cli.symptoms import Symptom, environment, flow, nodes_of, sinks_in_use, stuck, vital
 from penstock.config.settings import Settings, Value, look
@@ -29,10 +37,11 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "ok": "green"}
 @click.command()
 @store_option
 @nowhere_else_option
+@profile_option
 @config_option
 @click.option("--no-sinks", is_flag=True, help="Do not connect to brokers.")
 @json_option
-def doctor(*, url: str | None, config: Path | None, no_sinks: bool, as_json: bool) -> None:
+def doctor(*, config: Path | None, no_sinks: bool, as_json: bool, **_ways: object) -> None:
     """Look for what is wrong: environment, configuration, store, clocks, nodes, sinks, jobs that are stuck.
 
     Each finding says what to do. Nothing is changed, nothing is sent; connections to brokers are opened and
@@ -40,9 +49,11 @@ def doctor(*, url: str | None, config: Path | None, no_sinks: bool, as_json: boo
 
     Exit: 0 nothing is wrong (warnings included), 1 something is, 4 the store cannot be reached.
     """
+    with reported():
+        way = named_way(here=True)
     settings = look(config, os.environ)
-    if url is not None:
-        settings.values["store"] = Value(url, "--store")
+    if way is not None:
+        settings.values["store"] = Value(way.url, "--store" if way.profile is None else "--profile")
     found = list(environment(os.environ))
     found += [Symptom("error", "configuration", problem) for problem in settings.problems]
     if not settings.problems:

@@ -2,12 +2,11 @@
 
 import json
 from contextlib import closing
-from pathlib import Path
 
 import click
 
 from penstock.cli.errors import reported
-from penstock.cli.options import config_option, json_option, store_option, store_url
+from penstock.cli.options import chosen_way, config_option, json_option, profile_option, store_option
 from penstock.ports.store import Store
 from penstock.stores.connect import connect, file_of, package_of, reach
 from penstock.stores.sql.migrate import render
@@ -22,6 +21,7 @@ def _opened(url: str) -> Store:
 
 @click.command()
 @store_option
+@profile_option
 @config_option
 @click.option(
     "--print", "printed", is_flag=True, help="Print the SQL for a DBA to apply; connect to nothing."
@@ -34,19 +34,19 @@ def _opened(url: str) -> Store:
     help="With --print: only what comes after this migration, which the database already has.",
 )
 @json_option
-def migrate(*, url: str | None, config: Path | None, printed: bool, after: int, as_json: bool) -> None:
+def migrate(*, printed: bool, after: int, as_json: bool, **_ways: object) -> None:
     """Create the tables, or bring them up to date. Safe to run twice, and by several at once."""
     if printed:
         if as_json:
             raise click.UsageError("--print prints SQL: leave out --json")
         with reported():
-            click.echo(render(package_of(store_url(url, config)), after=after), nl=False)
+            click.echo(render(package_of(chosen_way(here=True).url), after=after), nl=False)
         return
     if after:
         raise click.UsageError(
             "--after goes with --print: without it Penstock looks at what the database has."
         )
-    with reported(), closing(_opened(store_url(url, config))) as store:
+    with reported(), closing(_opened(chosen_way(here=True).url)) as store:
         applied = store.migrate()
     if as_json:
         click.echo(json.dumps({"applied": applied}))

@@ -1,17 +1,17 @@
 """What commands that talk to a store have in common: where it is, who is asking, how answers are printed.
 
-The store is the one of `--store`, of PENSTOCK_STORE or the file that PENSTOCK_STORE_FILE names, of the
-configuration file, else ./penstock.db.
+What is said on the command line wins over the environment, that over the profile of PENSTOCK_PROFILE, and
+that over the configuration file; without any of these it is ./penstock.db.
 """
 
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -19,12 +19,15 @@ from click.core import ParameterSource
 from penstock.brokers.files import FILE
 from penstock.cli.errors import Misconfigured, reported
 from penstock.client import Client
-from penstock.config.settings import load, twice, variable_of
+from penstock.config.profiles import VARIABLE as PROFILE
+from penstock.config.profiles import find_profile, profile_names
+from penstock.config.settings import API_KEY, load, twice, variable_of
 from penstock.domain.arguments import check_reason
 from penstock.errors import InvalidConfig, InvalidJob, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
 EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - not bound to, only read
+WAYS: Final = ("api", "url", "profile")  # the options that say where
 Command = TypeVar("Command", bound=Callable[..., object])
 Answer = TypeVar("Answer")
 
@@ -43,15 +46,22 @@ def _store_url(context: click.Context, option: click.Parameter, value: str | Non
 
 def api_url(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return the address of a node as it was given, or refuse what is none."""
+    if value is not None and (problem := not_an_api(value)):
+        raise click.BadParameter(problem, param=option)
+    return value
+
+
+def not_an_api(url: str) -> str | None:
+    """Return what is wrong with the address of a node; None = nothing."""
     try:
-        fine = value is None or is_api(value)
+        fine = is_api(url)
     except InvalidSetting:  # brackets that do not close
         fine = False
     if not fine:
-        raise click.BadParameter("write http://HOST:7070 or https://HOST", param=option)
-    if value is not None and value.rstrip("/").endswith("/api"):
-        raise click.BadParameter("write it without /api, which every command adds itself", param=option)
-    return value
+        return "write http://HOST:7070 or https://HOST"
+    if url.rstrip("/").endswith("/api"):
+        return "write it without /api, which every command adds itself"
+    return None
 
 
 def _reason(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -137,6 +147,85 @@ url_option: Final = click.option(
     callback=api_url,
     help="A node's API instead of a database: https://HOST:7070; PENSTOCK_API_KEY is the key for it.",
 )
+profile_option: Final = click.option(
+    "--profile",
+    metavar="NAME",
+    envvar=PROFILE,
+    show_envvar=True,
+    shell_complete=lambda _context, _option, begun: [
+        name for name in profile_names(os.environ) if name.startswith(begun)
+    ],
+    help="A connection with a name, [profiles.NAME] of ~/.config/penstock/config.toml.",
+)
+
+
+class Way(NamedTuple):
+    """Where a command works: a database or a node's API, with a key of its own or the environment's."""
+
+    url: str
+    key: str | None = None
+    profile: str | None = None
+
+    def __repr__(self) -> str:
+        return "Way(***)"
+
+
+def chosen_way(*, here: bool = False) -> Way:
+    """Return where the command that runs is to work; `here`: on a database itself."""
+    config = click.get_current_context().params["config"]
+    return named_way(here=here) or Way(store_url(None, config))
+
+
+def named_way(*, here: bool = False) -> Way | None:
+    """Return where the command is to work as far as it was told so; None = the configuration file says.
+
+    `here`: on a database itself. An API that the environment names does not count beside a store that it
+    names; another one is refused.
+    """
+    context = click.get_current_context()
+    said, told = (
+        {name: context.params[name] for name in WAYS if context.get_parameter_source(name) is source}
+        for source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    )
+    if "profile" in said and len(said) > 1:
+        raise click.UsageError("--profile is a connection as --url and --store are: say one of them")
+    in_file = os.environ.get(variable_of(f"store{FILE}"))
+    if here and ("url" in told or in_file):
+        told.pop("api", None)
+    given = said or told
+    if url := given.get("api") or given.get("url"):
+        way = Way(url)
+    elif "profile" in given and (said or not in_file):
+        way = _of_profile(given["profile"])
+    else:
+        return None
+    if here and is_api(way.url):
+        raise not_here(context, way.url if way.profile is None else f"the profile {way.profile}")
+    return way
+
+
+def _of_profile(name: str) -> Way:
+    found = find_profile(name, os.environ)
+    problem = not_an_api(found.url) if found.url is not None else _not_a_store(found.store or "")
+    if problem is not None:
+        raise InvalidConfig([f"{found.where}: {problem}"])
+    return Way(found.url or found.store or "", found.key, name)
+
+
+def _not_a_store(url: str) -> str | None:
+    try:
+        package_of(url)
+    except InvalidSetting as error:
+        return str(error)
+    return None
+
+
+def not_here(context: click.Context, through: str) -> Misconfigured:
+    """Return the error about a command that a node's API is no way to."""
+    return Misconfigured(
+        f"{context.command_path} works on the database itself, not through {through}: run it where the"
+        " database is, without --url and PENSTOCK_URL, or name the database with --store or PENSTOCK_STORE"
+    )
 
 
 def with_client(command: Command) -> Command:
@@ -144,25 +233,14 @@ def with_client(command: Command) -> Command:
 
     @store_option
     @url_option
+    @profile_option
     @config_option
     @wraps(command)
-    def run(*args: object, url: str | None, api: str | None, config: Path | None, **kwargs: object) -> object:
-        with reported(), opened(api or store_url(url, config)) as client:
-            return command(client, *args, **kwargs)
+    def run(*args: object, **kwargs: object) -> object:
+        with reported(), opened(chosen_way()) as client:
+            return command(client, *args, **_own(kwargs))
 
     return run  # type: ignore[return-value]
-
-
-def _here(context: click.Context, option: click.Parameter, value: str | None) -> None:
-    """Refuse a node far away; one that the environment names does not count beside a store that is named."""
-    said = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
-    named = context.params.get("url") is not None or os.environ.get(variable_of(f"store{FILE}"))
-    if value is None or (not said and named):
-        return
-    raise Misconfigured(
-        f"{context.command_path} works on the database itself, not through {value}: run it where the database"
-        " is, without --url and PENSTOCK_URL, or name the database with --store or PENSTOCK_STORE"
-    )
 
 
 nowhere_else_option: Final = click.option(
@@ -171,8 +249,6 @@ nowhere_else_option: Final = click.option(
     metavar="URL",
     envvar="PENSTOCK_URL",
     show_envvar=True,
-    expose_value=False,
-    callback=_here,
     help="Not with this command: run it where the database is.",
 )
 
@@ -182,19 +258,25 @@ def with_database(command: Command) -> Command:
 
     @store_option
     @nowhere_else_option
+    @profile_option
     @config_option
     @wraps(command)
-    def run(*args: object, url: str | None, config: Path | None, **kwargs: object) -> object:
-        with reported(), opened(store_url(url, config)) as client:
-            return command(client, *args, **kwargs)
+    def run(*args: object, **kwargs: object) -> object:
+        with reported(), opened(chosen_way(here=True)) as client:
+            return command(client, *args, **_own(kwargs))
 
     return run  # type: ignore[return-value]
 
 
+def _own(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return what a command asked for itself."""
+    return {name: value for name, value in arguments.items() if name not in {*WAYS, "config"}}
+
+
 @contextmanager
-def opened(url: str) -> Iterator[Client]:
+def opened(way: Way) -> Iterator[Client]:
     """Open a store that must be there, with the tables of this version."""
-    with Client(url, actor=actor(), api_key=os.environ.get("PENSTOCK_API_KEY")) as client:
+    with Client(way.url, actor=actor(), api_key=way.key or os.environ.get(API_KEY)) as client:
         yield client
 
 
@@ -205,15 +287,16 @@ def page_of(job: str) -> str | None:
     """
     from penstock.cli.ask import NodeUnreachable, ask  # noqa: PLC0415 - only who waited pays for it
 
-    given = click.get_current_context().params
-    base = given.get("api")
-    if base is None:
-        settings = load(given.get("config"), os.environ)
+    way = chosen_way()
+    base = way.url
+    if not is_api(base):
+        settings = load(click.get_current_context().params["config"], os.environ)
         host = str(settings["host"])
         base = f"http://{'127.0.0.1' if host in EVERYWHERE else host}:{settings['port']}"
     try:
-        ask(base, f"/api/jobs/{job}")  # another node may be there, of another store: the port was a guess
-        ask(base, "/api/pause")  # refused to tenants, as the pages are
+        # Another node may be there, of another store: the port was a guess.
+        ask(base, f"/api/jobs/{job}", key=way.key)
+        ask(base, "/api/pause", key=way.key)  # refused to tenants, as the pages are
     except NodeUnreachable:
         return None
     return f"{base}/jobs/{job}"

@@ -12,7 +12,17 @@ from penstock.api.stats import look_at, store_figures
 from penstock.cli.ask import NodeUnreachable, NotLetIn, ask
 from penstock.cli.errors import Refused, Unreachable, reported
 from penstock.cli.figures import HEAD, Figures, more_lanes, rows
-from penstock.cli.options import api_url, config_option, json_option, note, opened, store_option, store_url
+from penstock.cli.options import (
+    Way,
+    api_url,
+    chosen_way,
+    config_option,
+    json_option,
+    note,
+    opened,
+    profile_option,
+    store_option,
+)
 from penstock.cli.render import on_terminal, print_json, print_table
 from penstock.client import Client
 from penstock.config.keys import masked
@@ -20,7 +30,7 @@ from penstock.config.settings import load
 from penstock.errors import StoreUnavailable
 from penstock.observability.live import Pace
 from penstock.ports.clock import SystemClock
-from penstock.stores.connect import file_of
+from penstock.stores.connect import file_of, is_api
 
 EVERY_S: Final = 1.0
 
@@ -28,7 +38,7 @@ EVERY_S: Final = 1.0
 @click.command()
 @click.option(
     "--url",
-    "node",
+    "api",
     metavar="URL",
     callback=api_url,
     envvar="PENSTOCK_URL",
@@ -38,8 +48,9 @@ EVERY_S: Final = 1.0
 @click.option("--once", is_flag=True, help="Show it once and end.")
 @json_option
 @store_option
+@profile_option
 @config_option
-def top(*, node: str | None, once: bool, as_json: bool, url: str | None, config: Path | None) -> None:
+def top(*, once: bool, as_json: bool, config: Path | None, **_ways: object) -> None:
     """Show lanes with their rates, lag and trouble, refreshed each second until Ctrl-C.
 
     A node on this machine that serves the same store is asked; without one the figures come straight from
@@ -51,23 +62,23 @@ def top(*, node: str | None, once: bool, as_json: bool, url: str | None, config:
     penstock top --url http://127.0.0.1:7070
     """  # noqa: D301 - \b keeps click from filling the lines
     with reported():
-        if node is not None:
-            _show(lambda: _asked(node), once=once, as_json=as_json)
+        way = chosen_way()
+        if is_api(way.url):
+            _show(lambda: _asked(way.url, way.key), once=once, as_json=as_json)
             return
         port = load(config, os.environ)["port"]
-        url = store_url(url, config)
         address = f"http://127.0.0.1:{port}"
-        if _serves(address, url):
+        if _serves(address, way.url):
             _show(lambda: _asked(address), once=once, as_json=as_json)
             return
         note(f"no node on {address} serves this store: these figures come from the store itself")
-        with opened(url) as client:
-            _show(FromStore(client, str(masked("store", url))), once=once, as_json=as_json)
+        with opened(way) as client:
+            _show(FromStore(client, str(masked("store", way.url))), once=once, as_json=as_json)
 
 
-def _asked(node: str) -> Figures:
+def _asked(node: str, key: str | None = None) -> Figures:
     try:
-        return ask(node, "/api/stats")
+        return ask(node, "/api/stats", key=key)
     except NotLetIn as error:
         raise Refused(str(error)) from error
     except NodeUnreachable as error:
@@ -87,7 +98,7 @@ def _serves(address: str, url: str) -> bool:
         return False
     if not same or file_of(url) is None:
         return bool(same)
-    with opened(url) as client:
+    with opened(Way(url)) as client:
         return known_as in {(each.id, each.name) for each in client.store.nodes()}
 
 

@@ -54,8 +54,8 @@ def find(given: Path | None, environ: Mapping[str, str]) -> Path | None:
     return Path(FILE_NAME) if Path(FILE_NAME).is_file() else None
 
 
-def read(path: Path) -> ConfigFile:
-    """Return the file's tables, unknown names already complained about, or raise InvalidConfig."""
+def parsed(path: Path) -> ConfigFile:
+    """Return the file's tables, whatever they are, or raise InvalidConfig."""
     try:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
@@ -65,8 +65,13 @@ def read(path: Path) -> ConfigFile:
         raise InvalidConfig([f"{path}: is not UTF-8 text (byte {error.start})"]) from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig([f"{path}: is not TOML: {error}"]) from error
-    file = ConfigFile(path, text, tables)
-    for name, value in tables.items():
+    return ConfigFile(path, text, tables)
+
+
+def read(path: Path) -> ConfigFile:
+    """Return the file's tables, unknown names already complained about, or raise InvalidConfig."""
+    file = parsed(path)
+    for name, value in file.tables.items():
         _check_top(file, name, value)
     return file
 

@@ -18,6 +18,7 @@ from penstock.config.keys import (
     check_sink,
     from_text,
 )
+from penstock.config.profiles import VARIABLE as PROFILE
 from penstock.domain.durations import parse_duration
 from penstock.domain.names import near
 from penstock.errors import InvalidConfig, InvalidSetting
@@ -25,7 +26,7 @@ from penstock.errors import InvalidConfig, InvalidSetting
 PREFIX: Final = "PENSTOCK_"
 API_KEY: Final = "PENSTOCK_API_KEY"  # what commands show a node that wants to know who is asking
 URL: Final = "PENSTOCK_URL"  # where that node is
-_OTHERS: Final = frozenset({files.VARIABLE, API_KEY, URL})
+_OTHERS: Final = frozenset({files.VARIABLE, API_KEY, URL, PROFILE})
 DEFAULT: Final = "default"
 
 
