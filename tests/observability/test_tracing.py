@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -17,6 +18,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from penstock import AsyncClient, Client
 from penstock.domain.envelopes import Envelope
@@ -24,9 +27,10 @@ from penstock.domain.lanes import lane
 from penstock.domain.outcomes import Accepted, Receipt, TryAgain
 from penstock.domain.traces import traceparent_of
 from penstock.observability.enqueueing import carrying
+from penstock.observability.metrics import Metrics
 from penstock.observability.otel import ENDPOINTS, start_tracing
 from penstock.observability.tracing import MOST_PASSES, Tracing
-from penstock.ports.events import Claimed, LeaseLost, Processed, SettledBatch
+from penstock.ports.events import Called, Claimed, LeaseLost, Processed, SettledBatch
 from penstock.ports.sink import Probed
 from penstock.stores.connect import connect
 from penstock.testing.receiver import receiver
@@ -34,6 +38,7 @@ from tests.chaos.processes import PENSTOCK, cluster, eventually, start
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
+OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
@@ -155,6 +160,32 @@ async def test_the_message_carries_the_span_of_its_send(
     assert await sink.probe(jobs) == [Probed("unknown")] * 2
 
 
+async def test_the_histograms_of_a_call_name_its_trace(tracing: Tracing) -> None:
+    """One that is kept: what is not sampled leads nowhere."""
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, version="1")
+
+    async def open_sink(_: str) -> Recorder:
+        return Recorder()
+
+    async def call(number: int, took: float, *, sampled: int) -> None:
+        parent = f"00-{number:032x}-{SPAN}-{sampled:02x}"
+        headers = f'{{"traceparent":"{parent}"}}'
+        await sink.send([Envelope("01", 1, "a", 1, headers=headers)])
+        metrics(Called(lane="a", sink="web", jobs=1, outcomes={"accepted": 1}, took=took, lag=took))
+
+    sink = await tracing.traced(open_sink)("web")
+    await call(17, 0.2, sampled=1)
+    await call(18, 0.4, sampled=0)
+    found = openmetrics.generate_latest(registry).decode()
+
+    for name in ('send_seconds_bucket{lane="a",le="0.25",sink="web"}', "schedule_lag_seconds_bucket"):
+        lines = [line for line in found.splitlines() if f"penstock_{name}" in line and "#" in line]
+        assert [f'trace_id="{17:032x}"' in line for line in lines] == [True]
+    assert f"{18:032x}" not in found
+    assert "trace_id" not in generate_latest(registry).decode()
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/penstock.db"
@@ -271,6 +302,8 @@ async def test_one_trace_from_a_request_to_the_receiver(tmp_path: Path) -> None:
             assert answer.status_code == 201, answer.text
             [request] = await target.received(1)
             await eventually("its spans", lambda: "send orders" in collector.spans)
+            async with httpx.AsyncClient(headers=OPENMETRICS) as prometheus:
+                metrics = (await prometheus.get(f"{node.url}/metrics", timeout=30)).text
             await nodes.stop()
 
     enqueue, send = collector.spans["enqueue orders"], collector.spans["send orders"]
@@ -280,3 +313,7 @@ async def test_one_trace_from_a_request_to_the_receiver(tmp_path: Path) -> None:
     assert request.headers["traceparent"] == f"00-{TRACE}-{send.span_id.hex()}-01"
     assert json.loads(answer.text)["headers"]["traceparent"] == f"00-{TRACE}-{enqueue.span_id.hex()}-01"
     assert collector.spans["settle orders"].parent_span_id == collector.spans["pass orders"].span_id
+    [counted] = re.findall(r"penstock_send_seconds_bucket{.*} 1.0 # {(.*?)}", metrics)
+    assert f'trace_id="{TRACE}"' in counted
+    assert f'span_id="{send.span_id.hex()}"' in counted
+    assert metrics.endswith("# EOF\n")

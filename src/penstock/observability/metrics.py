@@ -10,6 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from penstock.observability.exemplars import exemplar
 from penstock.observability.words import SENT, spelled
 from penstock.ports.events import (
     Called,
@@ -148,9 +149,9 @@ class Metrics:
                     self.recovered.labels(lane, self._word(fate)).inc(jobs)
 
     def _call(self, lane: str, event: Called) -> None:
-        sink = self._sink(event.sink)
-        self.send_seconds.labels(lane, sink).observe(event.took)
-        self.lag.labels(lane).observe(max(0.0, event.lag))
+        sink, span = self._sink(event.sink), exemplar()
+        self.send_seconds.labels(lane, sink).observe(event.took, span)
+        self.lag.labels(lane).observe(max(0.0, event.lag), span)
         for outcome, jobs in event.outcomes.items():
             self.attempts.labels(lane, self._word(spelled(outcome))).inc(jobs)
             if outcome in SENT:

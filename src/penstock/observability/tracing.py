@@ -15,6 +15,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 
 from penstock.domain.traces import traceparent_of, with_traceparent
 from penstock.observability.enqueueing import context_of
+from penstock.observability.exemplars import note_none, note_span
 from penstock.observability.words import SENT, spelled
 from penstock.ports.events import Claimed, Event, LeaseLost, Processed, SettledBatch
 from penstock.ports.sink import Envelope, OpenSink, Probed, Sink
@@ -146,6 +147,7 @@ class TracedSink:
     async def send(self, batch: Sequence[Envelope]) -> Sequence[Any]:
         """Send the messages, each under a span of its own."""
         spans = [self._tracing.begin_send(envelope, self._name) for envelope in batch]
+        _note_kept(spans)
         problem = "it was given up"
         try:
             carried = [_carrying(envelope, span) for envelope, span in zip(batch, spans, strict=True)]
@@ -170,6 +172,16 @@ class TracedSink:
     async def close(self) -> None:
         """Give up connections."""
         await self._sink.close()
+
+
+def _note_kept(spans: Sequence[Span]) -> None:
+    """Note the first span that is exported: an exemplar that leads to no trace is worth nothing."""
+    contexts = (span.get_span_context() for span in spans)
+    kept = next((context for context in contexts if context.trace_flags.sampled), None)
+    if kept is None:
+        note_none()
+    else:
+        note_span(kept.trace_id, kept.span_id)
 
 
 def _carrying(envelope: Envelope, span: Span) -> Envelope:
