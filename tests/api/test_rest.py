@@ -158,9 +158,9 @@ def test_who_has_it_already_is_told_so(http: Http) -> None:
 def test_what_is_of_jobs_is_kept_by_nobody_and_lists_by_no_proxy(http: Http) -> None:
     job = enqueue(http)
     of_jobs = ("jobs", f"jobs/{job}", f"jobs/{job}/timeline", f"jobs/{job}/explain", "jobs/history", "dead")
-    for path in (*of_jobs, "lanes/orders"):
+    for path in of_jobs:
         assert http.get(f"/api/{path}").headers["cache-control"] == "no-store", path
-    for path in ("lanes", "pools", "groups", "targets", "jobs/counts"):
+    for path in ("lanes", "pools", "groups", "targets", "jobs/counts", "lanes/orders"):
         assert http.get(f"/api/{path}").headers["cache-control"] == "private, no-cache", path
 
 
@@ -184,6 +184,46 @@ def test_who_has_a_list_already_is_told_so_until_it_changes(http: Http, path: st
     assert "later" in changed.text
 
 
+@pytest.mark.parametrize("kind", ["lanes", "pools"])
+def test_who_has_a_lane_or_pool_is_told_so_until_it_changes(every: Http, kind: str) -> None:
+    path = f"/api/{kind}/it"
+
+    def knows(tag: str) -> bool:
+        answer = every.get(path, headers={"If-None-Match": tag})
+        assert answer.status_code == 200 or answer.content == b""
+        return answer.status_code == 304
+
+    every.request("PUT", path, json={"settings": {}})
+    tag = every.get(path).headers["etag"]
+    assert tag.startswith('"1-')
+    assert knows(tag)
+    every.post(f"{path}/pause", {"reason": "lunch"})
+    assert not knows(tag)
+    every.post(f"{path}/resume", WHY)
+    resumed = every.get(path).headers["etag"]
+    assert knows(resumed)
+    every.request("DELETE", f"{path}?reason=old")
+    every.request("PUT", path, json={"settings": {"rate": "5/s"}})
+    assert not knows(tag)  # it is version 1 again, of another one
+
+
+def test_a_pause_that_ended_by_itself_is_news_and_no_change() -> None:
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    store = MemoryStore(clock=lambda: now[0], ids=Ulids(lambda: 0, bytes))
+    put_lane(store)
+    lunch = now[0] + timedelta(hours=1)
+    store.pause_lane("orders", paused=True, actor="test", reason="lunch", until=lunch)
+    with Client(store) as client, served(client) as http:
+        tag = http.get("/api/lanes/orders").headers["etag"]
+        now[0] = lunch
+        later = http.get("/api/lanes/orders", headers={"If-None-Match": tag})
+        edit = {"settings": {"weight": 2}}
+        edited = http.request("PUT", "/api/lanes/orders", json=edit, headers={"If-Match": tag})
+
+    assert (later.status_code, later.json()["paused"]) == (200, False)
+    assert edited.status_code == 200
+
+
 def test_who_repeats_a_request_with_an_id_is_led_to_its_job(http: Http) -> None:
     """Not to another id: that would be a second job."""
     job = {"lane": "orders", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
@@ -205,10 +245,11 @@ def test_why_a_lane_was_changed_is_kept(every: Http) -> None:
 def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:
     path = "/api/lanes/pay"
     made = every.request("PUT", path, json={"settings": {"batch_size": 7}}, headers={"If-None-Match": "*"})
-    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
-    first = every.request("PUT", path, json={"settings": {"weight": 2}}, headers={"If-Match": '"1"'})
+    assert (made.status_code, made.headers["etag"]) == (201, every.get(path).headers["etag"])
+    seen = {"If-Match": made.headers["etag"]}
+    first = every.request("PUT", path, json={"settings": {"weight": 2}}, headers=seen)
     assert (first.status_code, first.json()["settings"]["batch_size"]) == (200, 7)
-    for headers in ({"If-Match": '"1"'}, {"If-None-Match": "*"}, {"If-Match": "x"}):
+    for headers in (seen, {"If-Match": '"1"'}, {"If-None-Match": "*"}, {"If-Match": "x"}):
         second = every.request("PUT", path, json={"settings": {"weight": 3}}, headers=headers)
         assert second.status_code == 412
     assert every.get(path).json()["settings"]["weight"] == 2

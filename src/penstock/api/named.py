@@ -12,7 +12,7 @@ from litestar import Request, Response, delete, get, post, put
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.commands import Pause, Reason, checked_reason, command
-from penstock.api.desk import Desk, json_answer, tagged
+from penstock.api.desk import Desk, json_answer, tag_of, tagged
 from penstock.api.params import items_of, read_params, text, time
 from penstock.api.problems import Problem
 from penstock.api.scopes import needs
@@ -67,9 +67,12 @@ def named_routes(desk: Desk) -> list[HTTPRouteHandler]:
 def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     base, word = f"/api/{kind.word}s", kind.word
 
+    async def told(client: Client, named: Named) -> str:
+        return encode(kind.show(named, await desk.ask(client.store.now)))
+
     async def shown(client: Client, named: Named, *, status: int = 200) -> Response[bytes]:
-        told = kind.show(named, await desk.ask(client.store.now))
-        return json_answer(encode(told), status=status, headers={"ETag": f'"{named.version}"'})
+        text = await told(client, named)
+        return json_answer(text, status=status, headers={"ETag": tag_of(text, named.version)})
 
     @get(base, name=f"list_{word}s", opt=READ)
     async def list_all(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -79,7 +82,8 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     @get(f"{base}/{{name:str}}", name=f"get_{word}", opt=READ)
     async def get_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         client, name = desk.acting(request), request.path_params["name"]
-        return await shown(client, await desk.ask(kind.one, client.store, name))
+        found = await desk.ask(kind.one, client.store, name)
+        return tagged(request, await told(client, found), version=found.version)
 
     @put(f"{base}/{{name:str}}", name=f"put_{word}", opt=ADMIN)
     async def put_one(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -118,7 +122,10 @@ def _all(kind: Kind, store: Store) -> list[dict[str, Any]]:
 
 
 def _expected(request: Request[Any, Any, Any]) -> int | None:
-    """Return the version that the caller saw: `If-Match: "3"`, or `*`, any; `If-None-Match: *` for none."""
+    """Return the version that the caller saw: `If-Match: "3-…"`, or `*`, any; `If-None-Match: *` for none.
+
+    What is behind the version does not count: a pause that ended meanwhile is no change by anybody.
+    """
     match, none = request.headers.get("if-match"), request.headers.get("if-none-match")
     if none == "*":
         return 0
@@ -126,7 +133,7 @@ def _expected(request: Request[Any, Any, Any]) -> int | None:
         return None
     if match.strip() == "*":
         return changing.ANY
-    version = match.strip().removeprefix("W/").strip('"')
+    version = match.strip().removeprefix("W/").strip('"').partition("-")[0]
     if not version.isascii() or not version.isdigit() or len(version) > 9:
         hint = "send the ETag that GET returned, in quotes"
         raise Problem(412, "version-changed", f"If-Match {match!r} is no version", hint=hint)

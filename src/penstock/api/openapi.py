@@ -86,7 +86,7 @@ def _named(word: str, shape: str) -> dict[str, Doc]:
     )
     return {
         f"GET {base}": _kept(_look(f"all {word}s", f"{shape}s")),
-        f"GET {base}/{{name}}": _look(f"one {word}", shape, 404),
+        f"GET {base}/{{name}}": _kept(_look(f"one {word}", shape, 404)),
         f"PUT {base}/{{name}}": settings,
         f"DELETE {base}/{{name}}": Doc(
             summary=f"delete a {word} that nothing needs",
