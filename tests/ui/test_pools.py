@@ -4,9 +4,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
+import pytest
+
 from penstock import Client
 from penstock.domain.lanes import lane
 from penstock.domain.limits import Limit
+from penstock.domain.notes import ALIVE
 from penstock.domain.pools import pool
 from penstock.domain.rates import Rate
 from penstock.domain.ulid import Ulids
@@ -99,6 +102,30 @@ def test_a_pool_that_nobody_uses_has_room_and_one_without_a_free_slot_has_none()
     assert "0 % · 0 of 4 in flight" in idle
     assert idle.endswith("has room")
     assert full.endswith("at its limit 7 jobs wait on nodes")
+
+
+@pytest.mark.parametrize("how", ["silent", "stopped"])
+def test_what_a_node_that_is_gone_waited_for_is_not_told(how: str) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    store = MemoryStore(clock=lambda: now[0], ids=Ulids(lambda: 0, bytes))
+    store.put_pool(pool("web", max_in_flight=4), actor="test")
+    store.put_lane(lane("orders", pool="web", max_in_flight=2), actor="test")
+    waits = '"limits": {"pool/web": "slots", "lane/orders": "slots"}, "queues": {"pool/web": 7}'
+    node = store.register_node("a")
+    store.beat(node, f"{{{waits}}}")
+    with Client(store) as client, served(client) as http:
+        before, page = row(http, "pool-web"), http.get("/pools").text
+    if how == "stopped":
+        store.beat(node, f'{{{waits}, "stops": true}}')
+    else:
+        now[0] += ALIVE
+    with Client(store) as client, served(client) as http:
+        after, page_after = row(http, "pool-web"), http.get("/pools").text
+
+    assert before.endswith("at its limit 7 jobs wait on nodes")
+    assert after.endswith("has room")
+    assert page.count("at its limit") == 2
+    assert "at its limit" not in page_after
 
 
 def called(target: str | None, outcome: str, took: float) -> Called:

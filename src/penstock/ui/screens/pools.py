@@ -13,7 +13,7 @@ from penstock.api.stats import MOST_LANES
 from penstock.config import changing
 from penstock.domain.access import Scope
 from penstock.domain.breakers import Target
-from penstock.domain.notes import Said, read
+from penstock.domain.notes import Said, alive
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
 from penstock.domain.vitals import PoolUse
@@ -86,7 +86,8 @@ def _view(site: Site) -> dict[str, Any]:
     figures = site.figures.now()
     now = figures["at"] or site.store.now()
     pools, lanes, uses = site.look.pools(), site.look.lanes(), site.look.vitals().pools
-    said = [read(node.note) for node in site.look.nodes()]
+    # What a node that is gone said last is not so any more.
+    said = [each for each in alive(site.look.nodes(), now) if not each.stops]
     waits = [limit for each in said for limit in each.limits]
     targets = _targets(site.look.targets(), site.figures.targets(), now)
     return {
