@@ -77,6 +77,16 @@ def test_part_of_a_name_leads_to_the_groups_that_begin_like_it(bare: Http) -> No
     assert "begin like" not in words_of(bare, "/groups?group=acme")
     assert "begin like" not in words_of(bare, "/groups?group=cme")
 
+    def offered(begin: str) -> list[tuple[str, str]]:
+        found = bare.get("/ui/groups", params={"begin": begin}).json()["groups"]
+        return [(one["group"], one["lane"]) for one in found]
+
+    whole = [("acme", "orders"), ("acme", "pay")]
+    assert offered(" acme ") == [*whole, ("acme-1", "orders"), ("acme-1", "pay")]
+    assert offered("zet") == [("zeta", "orders"), ("zeta", "pay")]
+    assert offered("a") == offered("") == offered("cme") == []
+    assert bare.get("/ui/groups", params={"begin": "a\0b"}).status_code == 422
+
 
 def test_an_operation_that_was_stopped_leads_to_what_is_left(bare: Http) -> None:
     client = bare.node.client

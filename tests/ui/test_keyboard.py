@@ -59,6 +59,25 @@ def test_escape_closes_what_is_offered_and_keeps_what_was_written(browser: Brows
         expect(field).to_be_focused()
 
 
+def test_the_palette_finds_groups_by_how_they_begin(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("bus")
+        group = page.get_by_role("option", name="busy group of orders")
+        expect(group).to_be_visible()
+        expect(group).to_have_attribute("aria-selected", "true")
+        assert serious(page) == []
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/groups?lane=orders&group=busy")
+        expect(page.locator("tbody tr")).to_have_count(1)
+
+        page.keyboard.press("Control+k")
+        page.keyboard.type(MARKUP[:6])
+        group = page.get_by_role("option").filter(has_text="group of orders")
+        expect(group).to_contain_text(MARKUP)
+
+
 @pytest.mark.parametrize(
     ("path", "name", "first"),
     [

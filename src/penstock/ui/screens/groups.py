@@ -22,6 +22,7 @@ from penstock.ui.times import until_of
 PAGE: Final = 50
 ALIKE: Final = 10  # groups whose names begin alike, and how many lanes are looked at for them
 LANES: Final = 20
+SHORTEST: Final = 2  # letters of a name that are worth a look
 
 
 def routes(site: Site) -> list[HTTPRouteHandler]:
@@ -31,6 +32,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
     async def groups(request: AnyRequest) -> Response[bytes]:
         asked = {name: request.query_params.get(name, "") for name in ("lane", "group", "after", "show")}
         return await site.page(request, "groups.html", lambda: _view(site, asked))
+
+    @get("/ui/groups", opt=needs(Scope.READ))
+    async def begun(request: AnyRequest) -> dict[str, Any]:
+        begin = check_filter("group", request.query_params.get("begin", "")).strip()
+        rows = await site.desk.ask(_begun, site, begin) if len(begin) >= SHORTEST else []
+        return {"groups": [{"lane": row.lane, "group": row.group} for row in rows]}
 
     @post(["/groups/act", "/groups/resume"], opt=needs(Scope.OPERATE))
     async def act(request: AnyRequest) -> Redirect:
@@ -54,7 +61,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
         return await acted(site, to, acting)
 
-    return [groups, act]
+    return [groups, begun, act]
 
 
 def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
@@ -92,6 +99,13 @@ def _found(
     if page.groups or not group or not group.strip():
         return page
     return store.list_groups(lane=lane, group=group.strip(), blocked=blocked, limit=PAGE, after=after)
+
+
+def _begun(site: Site, begin: str) -> list[GroupRow]:
+    """Return some groups that somebody may mean who has written the beginning of a name: the whole first."""
+    whole = site.store.list_groups(group=begin, limit=ALIKE).groups
+    alike = _alike(site.store, sorted(site.look.lanes()), begin)
+    return [*whole, *(row for row in alike if row.group != begin)][:ALIKE]
 
 
 def _alike(store: Store, lanes: Sequence[str], begin: str) -> list[GroupRow]:

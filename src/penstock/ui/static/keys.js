@@ -7,6 +7,7 @@ const ACTIONS = [
   { text: "New job", hint: "action", href: "/jobs/new", scope: "enqueue" },
   { text: "New lane", hint: "action", href: "/new-lane", scope: "admin" },
 ];
+const PAUSE_MS = 150; // whoever writes on is not done
 let went = 0;
 let walked = "";
 
@@ -47,7 +48,9 @@ function places() {
   ];
 }
 
-/** @param {string} text */
+/** @typedef {{text: string, hint: string, href: string}} Place */
+
+/** @param {string} text @returns {Promise<Place[]>} */
 async function found(text) {
   const word = text.trim().toLowerCase();
   if (ULID.test(word)) return [{ text: word.toUpperCase(), hint: "job", href: `/jobs/${word.toUpperCase()}` }];
@@ -58,13 +61,26 @@ async function found(text) {
   return some;
 }
 
+/** The groups whose names begin like that. @param {string} text @returns {Promise<Place[]>} */
+async function groups(text) {
+  const begin = text.trim();
+  if (begin.length < 2 || ULID.test(begin)) return [];
+  const answer = await fetch(`/ui/groups?${new URLSearchParams({ begin })}`).catch(() => null);
+  /** @type {{lane: string, group: string}[]} */
+  const some = answer?.ok ? (await answer.json()).groups : [];
+  return some.map(({ lane, group }) => ({
+    text: group, hint: `group of ${lane}`, href: `/groups?${new URLSearchParams({ lane, group })}`,
+  }));
+}
+
 function palette() {
   const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("palette"));
   const input = /** @type {HTMLInputElement} */ (document.getElementById("goto"));
   const list = /** @type {HTMLElement} */ (document.getElementById("places"));
-  /** @type {{text: string, hint: string, href: string}[]} */
+  /** @type {Place[]} */
   let shown = [];
   let at = 0;
+  let asks = 0;
   const draw = () => {
     list.replaceChildren(...shown.map((place, index) => {
       const item = document.createElement("li");
@@ -86,6 +102,18 @@ function palette() {
     if (text !== input.value) return; // somebody wrote on
     shown = some;
     at = 0;
+    draw();
+    clearTimeout(asks);
+    asks = setTimeout(() => void more(text), PAUSE_MS);
+  };
+  /** Add what the store has to be asked for, before what is always offered; what is chosen stays chosen. @param {string} text */
+  const more = async (text) => {
+    const some = await groups(text);
+    if (text !== input.value || !some.length) return;
+    const chosen = shown[at];
+    const last = shown.findIndex((place) => place.hint === "group");
+    shown = [...shown.slice(0, last), ...some, ...shown.slice(last)];
+    at = at && chosen ? shown.indexOf(chosen) : 0;
     draw();
   };
   let looked = Promise.resolve();
