@@ -3,12 +3,17 @@
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from penstock import Client
+from penstock.config.declared import declared
+from penstock.config.file import read
+from penstock.config.plan import apply
+from penstock.domain.lanes import SETTINGS
 from penstock.domain.outcomes import Dead
 from penstock.domain.pools import pool
 from penstock.domain.states import Reason, Verb
@@ -240,6 +245,21 @@ def test_why_a_lane_was_changed_is_kept(every: Http) -> None:
     assert every.get("/api/audit?lane=orders&limit=1").json()["entries"][0]["reason"] == "on fire"
     of_pool = every.request("PUT", "/api/pools/web", json={"settings": {}, "reason": "x"})
     assert (of_pool.status_code, of_pool.json()["field"]) == (422, "reason")
+
+
+def test_it_is_told_where_the_settings_of_a_lane_come_from(every: Http, tmp_path: Path) -> None:
+    store, file = every.node.client.store, tmp_path / "lanes.toml"
+    file.write_text('[lanes.pay]\nrate = "5/s"\nbatch_size = 7\n')
+    apply(store, declared(read(file)), actor="cli:ann", file=file)
+    every.request("PUT", "/api/lanes/pay", json={"settings": {"batch_size": 8}})
+    found = every.get("/api/lanes/pay/sources").json()["settings"]
+
+    assert found.keys() == SETTINGS.keys()
+    assert (found["rate"]["source"], found["rate"]["actor"]) == ("lanes.toml", "cli:ann")
+    assert (found["batch_size"]["source"], found["batch_size"]["actor"]) == ("database", "api")
+    assert found["batch_size"]["at"] >= found["rate"]["at"]
+    assert found["weight"]["source"] == "default"
+    assert every.get("/api/lanes/none/sources").status_code == 404
 
 
 def test_of_two_who_change_a_lane_the_second_is_told(every: Http) -> None:

@@ -50,15 +50,41 @@ def test_show_has_every_setting_and_who_changed_it(ready: Run, read: RunJson) ->
 
     rows = {row[0]: row[1:] for row in cells(ready, "lanes", "show", "hello")}
     assert set(rows) == set(SETTINGS)
-    assert rows["rate"][:2] == ["5/s", "set"]
+    assert rows["rate"][:2] == ["5/s", "database"]
     assert rows["rate"][2].startswith("cli:")
-    assert rows["enabled"][:2] == ["false", "set"]
+    assert rows["enabled"][:2] == ["false", "database"]
     assert rows["batch_size"][:2] == ["500", "default"]
     assert rows["batch_size"][2].startswith("penstock dev ")
     assert rows["queue"] == ["-", "default", "-"]
     shown = read("lanes", "show", "hello")
     assert shown["changed"]["rate"]["actor"].startswith("cli:")
     assert shown["version"] == 2
+
+
+def test_show_says_which_settings_a_file_made(ready: Run, read: RunJson, file: str) -> None:
+    ready("lanes", "apply", file)
+    ready("lanes", "set", "orders", "rate=5/s", "retry=0s,5m")
+
+    shown = read("lanes", "show", "orders")
+    rows = {row[0]: row[1:] for row in cells(ready, "lanes", "show", "orders")}
+    for sources in (shown["sources"], {name: row[1] for name, row in rows.items()}):
+        assert (sources["pool"], sources["target"]) == (Path(file).name, Path(file).name)
+        assert (sources["rate"], sources["retry"], sources["batch_size"]) == (
+            "database",
+            "database",
+            "default",
+        )
+        assert sources.keys() == SETTINGS.keys()
+    [entry] = [one for one in read("audit", "--lane", "orders")["entries"] if one["action"] == "lane.create"]
+    assert entry["reason"] == f"applied from {Path(file).name}"
+
+
+def test_the_name_of_any_file_can_be_kept(ready: Run, read: RunJson, file: str) -> None:
+    odd = Path(file).with_name(f"\udcff\n{'x' * 150}.toml")
+    Path(file).rename(odd)
+    ready("lanes", "apply", str(odd))
+
+    assert read("lanes", "show", "orders")["sources"]["pool"] == "??" + "x" * 98
 
 
 def test_set_changes_what_is_named_and_leaves_the_rest(ready: Run, read: RunJson) -> None:
@@ -264,7 +290,7 @@ def test_pools_are_looked_at_and_changed_like_lanes(ready: Run, read: RunJson) -
         "key": None,
     }
     rows = {row[0]: row[1:] for row in cells(ready, "pools", "show", "web")}
-    assert rows["burst"][:2] == ["5", "set"]
+    assert rows["burst"][:2] == ["5", "database"]
     assert rows["burst"][2].startswith("cli:")
     assert read("pools", "show", "web")["changed"].keys() >= {"rate", "burst"}
     assert "did you mean web?" in ready("pools", "set", "wbe", "rate=1/s", code=3).stderr

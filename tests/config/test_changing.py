@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_a_file_that_says_nothing_of_it_enables_no_lane_that_somebody_just_disab
         store,
         Declared(pools={}, lanes={"pay": lane("pay", batch_size=7)}, silent=frozenset({"pay"})),
         actor="file",
+        file=Path("lanes.toml"),
     )
 
     assert (store.lanes()["pay"]["enabled"], store.lanes()["pay"]["batch_size"]) == (False, 7)

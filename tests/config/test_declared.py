@@ -134,12 +134,12 @@ def test_applying_twice_changes_nothing_and_a_pause_stays(tmp_path: Path) -> Non
     store, wanted = SqliteStore(":memory:"), parsed(tmp_path)
     store.migrate()
 
-    first = apply(store, wanted, actor="me")
+    first = apply(store, wanted, actor="me", file=tmp_path / "lanes.toml")
     store.pause_lane("orders", paused=True, actor="ann", reason="rest")
     store.put_lane(lane("curve", rate="1/s"), actor="ann")
     version = store.lanes()["orders"].version
-    second = apply(store, wanted, actor="me")
-    third = apply(store, wanted, actor="me")
+    second = apply(store, wanted, actor="me", file=tmp_path / "lanes.toml")
+    third = apply(store, wanted, actor="me", file=tmp_path / "lanes.toml")
 
     assert [change.created for change in first] == [True, True, True]
     assert [change.name for change in second if change.any] == ["curve"]

@@ -4,10 +4,15 @@ import re
 import tomllib
 from datetime import datetime, timedelta
 from html import unescape
+from pathlib import Path
 
 import pytest
 
 from penstock import Client
+from penstock.config.changing import LANE
+from penstock.config.declared import declared
+from penstock.config.file import read
+from penstock.config.plan import apply
 from penstock.domain.lanes import SETTINGS, lane
 from penstock.testing.store_suite.factories import pause_and_wait
 from tests.api.conftest import memory_store
@@ -34,6 +39,20 @@ def test_what_it_says_as_toml_makes_the_same_lane(name: str, settings: dict[str,
 
     assert lane(name, **read).settings == made.settings
     assert read.keys() == {each for each in SETTINGS if made[each] != SETTINGS[each].default}
+
+
+def test_each_setting_says_where_it_comes_from(tmp_path: Path) -> None:
+    store, file = memory_store(), tmp_path / "<lanes>.toml"
+    file.write_text('[lanes.pay]\nrate = "5/s"\nsink = "http"\ntarget = "https://pay.example/hook"\n')
+    apply(store, declared(read(file)), actor="cli:ann", file=file)
+    LANE.change(store, "pay", {"rate": "9/s"}, actor="user:bob")
+    with Client(store) as client, served(client) as http:
+        page = http.get("/lanes/pay").text
+    rows = re.findall(r'<tr><th scope="row"[^>]*>(\w+)</th>.*?data-name="From">(.*?)</td>', page, re.DOTALL)
+    sources = {name: unescape(source) for name, source in rows}
+
+    assert (sources["target"], sources["rate"]) == ("<lanes>.toml", "database")
+    assert sources["max_in_flight"] == "default"
 
 
 def test_a_pause_whose_time_is_over_is_none() -> None:

@@ -18,6 +18,7 @@ from penstock.api.problems import Problem
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.config import changing
+from penstock.config.sources import lane_sources
 from penstock.domain.access import Scope
 from penstock.domain.lanes import Lane
 from penstock.domain.pools import Pool
@@ -61,7 +62,13 @@ POOL: Final = Kind("pool", lambda store: store.pools(), changing.POOL.change, po
 
 def named_routes(desk: Desk) -> list[HTTPRouteHandler]:
     """Return the handlers of lanes and pools."""
-    return [*_routes(desk, LANE), *_routes(desk, POOL)]
+
+    @get("/api/lanes/{name:str}/sources", opt=needs(Scope.READ))
+    async def sources(request: Request[Any, Any, Any]) -> Response[bytes]:
+        store, name = desk.acting(request).store, request.path_params["name"]
+        return json_answer(await desk.ask(_sources, store, name))
+
+    return [*_routes(desk, LANE), *_routes(desk, POOL), sources]
 
 
 def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
@@ -114,6 +121,12 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
         return await shown(client, now)
 
     return [list_all, get_one, put_one, delete_one, pause, resume]
+
+
+def _sources(store: Store, name: str) -> str:
+    found = LANE.one(store, name)
+    assert isinstance(found, Lane)  # noqa: S101 - for the type checker
+    return encode({"settings": lane_sources(store, found)})
 
 
 def _all(kind: Kind, store: Store) -> list[dict[str, Any]]:

@@ -136,6 +136,7 @@ DOCS: Final[Mapping[str, Doc]] = {
     f"POST {JOB}/outcome": _act("an executor reports on a send", "Report", "Reported", 404),
     "POST /api/outcomes": _act("up to 1,000 reports", "Reports", "ReportedMany"),
     **_named("lane", "Lane"),
+    "GET /api/lanes/{name}/sources": _look("where the settings of a lane come from", "Sources", 404),
     **_named("pool", "Pool"),
     "GET /api/groups": _kept(
         _look("ordered groups", "Groups", 404, lane=STRING, group=STRING, blocked=BOOLEAN, **LIST)

@@ -232,6 +232,9 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "ReportedMany": made({"results": listed(made({"index": INTEGER}))}),
     "Lane": _PAUSED,
     "Lanes": made({"lanes": listed(ref("Lane"))}),
+    "Sources": made(
+        {"settings": _by_name(made({"source": STRING, "actor": nullable(STRING), "at": nullable(TIME)}))}
+    ),
     "Pool": _PAUSED,
     "Pools": made({"pools": listed(ref("Pool"))}),
     "Settings": made({"settings": OBJECT}, {"reason": nullable(STRING)}, open_=False),

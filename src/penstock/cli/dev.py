@@ -91,7 +91,8 @@ def _set_up(url: str, settings: Settings, *, demo: bool = False) -> list[str]:
     try:
         migrated = store.migrate()
         if settings.file is not None:
-            apply(store, declared(settings.file, pools=store.pools()), actor="penstock dev")
+            wanted = declared(settings.file, pools=store.pools())
+            apply(store, wanted, actor="penstock dev", file=settings.file.path)
         if not store.lanes():
             store.put_lane(lane("hello"), actor="penstock dev")
         lanes = list(store.lanes())

@@ -130,8 +130,8 @@ def apply_(client: Client, file: Path | None, *, dry_run: bool, as_json: bool) -
     are left alone, and so is every pause. Running it twice changes nothing the second time. `lanes diff`
     shows what it would do.
     """
-    wanted = _wanted(client, file)
-    changes = _plan(client, wanted) if dry_run else apply(client.store, wanted, actor=actor())
+    path, wanted = _wanted(client, file)
+    changes = _plan(client, wanted) if dry_run else apply(client.store, wanted, actor=actor(), file=path)
     _print(changes, _left_alone(client, wanted), as_json=as_json, done=not dry_run)
 
 
@@ -144,14 +144,14 @@ def diff(client: Client, file: Path | None, *, as_json: bool) -> None:
 
     Exit: 0 nothing would change, 1 something would, 2 the file is wrong, 4 the store cannot be used.
     """
-    wanted = _wanted(client, file)
+    _, wanted = _wanted(client, file)
     changes = _plan(client, wanted)
     _print(changes, _left_alone(client, wanted), as_json=as_json)
     if any(change.any for change in changes):
         raise click.exceptions.Exit(1)
 
 
-def _wanted(client: Client, given: Path | None) -> Declared:
+def _wanted(client: Client, given: Path | None) -> tuple[Path, Declared]:
     path = files.find(given or click.get_current_context().params["config"], os.environ)
     if path is None:
         raise click.UsageError(f"name a file: there is no {files.FILE_NAME} here")
@@ -163,7 +163,7 @@ def _wanted(client: Client, given: Path | None) -> Declared:
         )
     sinks = {*file.tables.get("sinks", {}), *_connections()}
     _warn(sink_warnings(file, wanted.lanes.values(), sinks))
-    return wanted
+    return path, wanted
 
 
 def _connections() -> Iterable[str]:

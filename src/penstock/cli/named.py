@@ -1,6 +1,5 @@
 """What lanes and pools have in common: settings by name, a pause, and a trail of who changed what."""
 
-import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -29,6 +28,7 @@ from penstock.client import Client
 from penstock.config import changing
 from penstock.config.file import hinted
 from penstock.config.keys import from_text
+from penstock.config.sources import last_changes, source_of
 from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.names import near
@@ -37,7 +37,6 @@ from penstock.errors import Forbidden
 from penstock.ports.store import Store
 from penstock.wire import lane_object, pool_object
 
-AUDIT_PAGE: Final = 500
 AUDIT_PAGES: Final = 20
 _WRITTEN: Final = ('"', "'", "[", "{")  # how a value begins that has to be read as TOML
 Named = TypeVar("Named", Lane, Pool)
@@ -105,52 +104,36 @@ def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
 def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None:
     """Print every setting, whether it is the default, and who changed it last."""
     now, found = client.store.now(), one(kind, client.store, name)
-    changes = if_told(lambda: last_changes(kind, client.store, name))
+    changes = if_told(
+        lambda: last_changes(client.store, name, kind.settings, kind=kind.word, pages=AUDIT_PAGES)
+    )
     if changes is None:
         note("note: who changed what is not told to this key", fg="yellow")
     if as_json:
-        print_json(kind.show(found, now) | _changed_by(changes))
+        print_json(kind.show(found, now) | _changed_by(kind, found, changes))
         return
     rows = []
     for setting, meaning in kind.settings.items():
         value, entry = found.settings[setting], (changes or {}).get(setting)
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
-        rows.append((setting, value, "default" if value == meaning.default else "set", who or "-"))
-    print_table(["setting", "value", "is", "last changed by"], rows)
+        rows.append((setting, value, source_of(value, meaning.default, entry), who or "-"))
+    print_table(["setting", "value", "from", "last changed by"], rows)
     if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""
         note(f"paused{until} by {found.paused_by}: {found.pause_reason}", fg="yellow")
 
 
-def _changed_by(changes: Mapping[str, AuditEntry] | None) -> dict[str, Any]:
+def _changed_by(kind: Kind[Named], found: Named, changes: Mapping[str, AuditEntry] | None) -> dict[str, Any]:
     if changes is None:
         return {}
-    return {"changed": {name: {"at": entry.at, "actor": entry.actor} for name, entry in changes.items()}}
-
-
-def last_changes(kind: Kind[Named], store: Store, name: str) -> dict[str, AuditEntry]:
-    """Return who changed each setting last, as far back as a bounded look into the audit goes."""
-    found: dict[str, AuditEntry] = {}
-    after = None
-    for _ in range(AUDIT_PAGES):
-        page = store.audit_log(lane=name if kind is LANE else None, limit=AUDIT_PAGE, after=after)
-        for entry in page.entries:
-            changed = _changed(kind, name, entry)
-            for setting in changed.keys() & kind.settings.keys():
-                found.setdefault(setting, entry)
-            if changed and entry.action == f"{kind.word}.create":
-                return found
-        after = page.next
-        if after is None:
-            break
-    return found
-
-
-def _changed(kind: Kind[Named], name: str, entry: AuditEntry) -> Mapping[str, object]:
-    if not entry.action.startswith(f"{kind.word}.") or entry.after is None:
-        return {}
-    after = json.loads(entry.after)
-    return after if entry.lane == name or after.get("name") == name else {}
+    values = found.settings
+    return {
+        "changed": {name: {"at": entry.at, "actor": entry.actor} for name, entry in changes.items()},
+        "sources": {
+            name: source_of(values[name], meaning.default, changes.get(name))
+            for name, meaning in kind.settings.items()
+        },
+    }
 
 
 def put(

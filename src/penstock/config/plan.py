@@ -8,7 +8,8 @@ file says `enabled`. Doing it twice changes nothing the second time.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from penstock.config.changing import LANE
 from penstock.config.declared import Declared
@@ -16,6 +17,9 @@ from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.pools import POOL_SETTINGS, Pool
 from penstock.errors import InvalidSetting
 from penstock.ports.store import Store
+
+APPLIED: Final = "applied from "
+LONGEST: Final = 100  # letters of a file's name
 
 
 class Change(NamedTuple):
@@ -41,8 +45,8 @@ def plan(wanted: Declared, *, lanes: Mapping[str, Lane], pools: Mapping[str, Poo
     ]
 
 
-def apply(store: Store, wanted: Declared, *, actor: str) -> list[Change]:
-    """Make the store as the file says; return what that was."""
+def apply(store: Store, wanted: Declared, *, actor: str, file: Path) -> list[Change]:
+    """Make the store as the file says; return what that was. Of lanes the audit keeps the file's name."""
     changes = plan(wanted, lanes=store.lanes(), pools=store.pools())
     for change in changes:
         if change.any and change.kind == "pool":
@@ -51,8 +55,18 @@ def apply(store: Store, wanted: Declared, *, actor: str) -> list[Change]:
             said = dict(wanted.lanes[change.name].settings)
             if change.name in wanted.silent:
                 del said["enabled"]  # as it is when this is written, not when it was planned
-            LANE.change(store, change.name, said, actor=actor)
+            LANE.change(store, change.name, said, actor=actor, reason=_said_of(file))
     return changes
+
+
+def applied_from(reason: str | None) -> str | None:
+    """Return the name of the file that a change came from, by what the audit says of why it was made."""
+    return reason.removeprefix(APPLIED) if reason is not None and reason.startswith(APPLIED) else None
+
+
+def _said_of(file: Path) -> str:
+    name = "".join(letter if letter.isprintable() else "?" for letter in file.name)
+    return f"{APPLIED}{name[:LONGEST]}"
 
 
 def _settled(wanted: Declared, stored: Mapping[str, Lane]) -> dict[str, Lane]:

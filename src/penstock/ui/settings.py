@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from penstock.config.keys import from_text
+from penstock.config.sources import source_of
 from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.rates import parse_rate
@@ -29,6 +30,11 @@ class Shown(NamedTuple):
     def is_default(self) -> bool:
         """Whether nobody set it."""
         return bool(self.value == self.default)
+
+    @property
+    def source(self) -> str:
+        """Where it comes from: `default`, the name of the file that was applied, or else `database`."""
+        return source_of(self.value, self.default, self.by)
 
 
 def shown(values: Mapping[str, Any], settings: Mapping[str, Setting], trail: list[AuditEntry]) -> list[Shown]:

@@ -1,0 +1,62 @@
+"""Where each setting of a lane or pool comes from, and who changed it last: by what the audit says."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from penstock.config.plan import applied_from
+from penstock.domain.job import AuditEntry
+from penstock.domain.lanes import SETTINGS, Lane, Setting
+from penstock.ports.store import Store
+
+PAGE: Final = 500
+DEFAULT: Final = "default"
+DATABASE: Final = "database"
+
+
+def source_of(value: object, default: object, entry: AuditEntry | None) -> str:
+    """Return `default`, the name of the file that was applied, or else `database`."""
+    if value == default:
+        return DEFAULT
+    return (None if entry is None else applied_from(entry.reason)) or DATABASE
+
+
+def lane_sources(store: Store, lane: Lane) -> dict[str, dict[str, Any]]:
+    """Return of every setting of a lane where it comes from, and who changed it last and when."""
+    changes = last_changes(store, lane.name, SETTINGS, kind="lane", pages=1)
+    return {
+        name: {
+            "source": source_of(lane[name], setting.default, entry),
+            "actor": None if entry is None else entry.actor,
+            "at": None if entry is None else entry.at,
+        }
+        for name, setting in SETTINGS.items()
+        for entry in [changes.get(name)]
+    }
+
+
+def last_changes(
+    store: Store, name: str, settings: Mapping[str, Setting], *, kind: str, pages: int
+) -> dict[str, AuditEntry]:
+    """Return who changed each setting last, as far back as so many pages of the audit go."""
+    found: dict[str, AuditEntry] = {}
+    after = None
+    for _ in range(pages):
+        page = store.audit_log(lane=name if kind == "lane" else None, limit=PAGE, after=after)
+        for entry in page.entries:
+            changed = _changed(kind, name, entry)
+            for setting in changed.keys() & settings.keys():
+                found.setdefault(setting, entry)
+            if changed and entry.action == f"{kind}.create":
+                return found
+        after = page.next
+        if after is None:
+            break
+    return found
+
+
+def _changed(kind: str, name: str, entry: AuditEntry) -> Mapping[str, object]:
+    if not entry.action.startswith(f"{kind}.") or entry.after is None:
+        return {}
+    after: dict[str, object] = json.loads(entry.after)
+    return after if entry.lane == name or after.get("name") == name else {}
