@@ -286,12 +286,6 @@ MADE: Final = (
         Edit(_SHARE, "gone = jobs if out else min(jobs, self.surplus)", "gone = jobs if out else 0"),
     ),
     _bug(
-        "a question about slots that was answered counts as open",
-        "failover",
-        RARE,
-        Edit(_SHARE, "if self.free(now) + self.took >= self.asked:", "if self.free(now) >= self.asked:"),
-    ),
-    _bug(
         "a node that stops keeps its slots",
         "failover",
         OFTEN,

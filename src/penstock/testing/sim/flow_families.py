@@ -145,6 +145,7 @@ def lookahead(rng: random.Random) -> Scenario:
         duration=7.0,
         meddling=rng.choice((None, how)),
         spared=rng.choice(((), (*_CLOCK, *_STORE), _CLOCK)),
+        sends=rng.choice(({}, {SinkFault.LATE: 0.5})),
     )
 
 
