@@ -113,25 +113,24 @@ class Told(NamedTuple):
 
 def group_row(lane: str, name: str, group: Group, told: Told) -> GroupRow:
     """Return the group as operators see it."""
-    first, blocker = group.first, group.blocker
+    first, blocker, state = group.first, group.blocker, group.state  # each takes a while to find out
     held = first is not None and blocker == first.arrival
     return GroupRow(
         lane=lane,
         group=name,
-        state=group.state,
+        state=state,
         head=None if first is None else told.name(first.arrival),
         blocker=None if blocker is None else told.name(blocker),
-        since=_since(group, told),
+        since=_since(first, blocker, state, told),
         behind=min(MOST, told.waiting - held),
-        next_at=None if first is None or group.state != WAITING else first.due_at,
-        until=told.paused_until if group.state == PAUSED else None,
+        next_at=None if first is None or state != WAITING else first.due_at,
+        until=told.paused_until if state == PAUSED else None,
     )
 
 
-def _since(group: Group, told: Told) -> datetime | None:
-    first, state = group.first, group.state
-    if group.blocker is not None:
-        return told.blocked_at.get(group.blocker)
+def _since(first: Live | None, blocker: int | None, state: str, told: Told) -> datetime | None:
+    if blocker is not None:
+        return told.blocked_at.get(blocker)
     if state == PAUSED:
         return told.paused_at
     if first is None:

@@ -22,3 +22,8 @@ def chosen(asked: Sequence[str]) -> tuple[str, ...]:
 def said(columns: Sequence[str]) -> tuple[str, ...]:
     """Return what the address says of them: nothing of the usual ones."""
     return () if tuple(columns) == USUAL else tuple(columns)
+
+
+def rare(columns: Sequence[str]) -> bool:
+    """Say whether some of them are not usual: they show facts of a job that take a while to gather."""
+    return not set(columns) <= set(USUAL)

@@ -1,20 +1,22 @@
 """Templates: everything is escaped, a name that is missing is an error, nothing is inline."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from penstock.domain.filter_line import quoted
-from penstock.ui import words
+from penstock.ui import pieces, words
 from penstock.ui.assets import Assets
 
 FILTERS: Final = (
     "number", "short", "span", "ms", "ago", "at", "stamp", "clock", "size", "pretty", "plural", "setting",
     "sentence", "octets",
 )  # fmt: skip
+PIECES: Final = ("state", "when", "ends", "exact", "job_link", "lane_link")
 # What turns the direction of the text around it; and what a form sends back, which must come back as it was.
 TURNS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _TURN: Final = re.compile(f"[{TURNS}]")
@@ -34,9 +36,23 @@ def environment(assets: Assets) -> Environment:
     )
     for name in FILTERS:
         env.filters[name] = getattr(words, name)
-    env.filters["quoted"] = quoted
-    env.globals |= {"asset": assets.url, "spark": spark, "depths": depths, "query": query}
+    for name in PIECES:
+        env.filters[name] = getattr(pieces, name)
+    # Of a name that stands in a template these are asked once, when it is compiled.
+    env.filters |= {"quoted": quoted, "asset": assets.url, "icon": icons_of(assets)}
+    env.globals |= {"spark": spark, "depths": depths, "query": query}
     return env
+
+
+def icons_of(assets: Assets) -> Callable[[str], Markup]:
+    """Return the filter that draws an icon by its name."""
+    url = assets.url("icons.svg")
+
+    def icon(name: str) -> Markup:
+        use = f'<use href="{url}#{escape(name)}"/>'
+        return Markup(f'<svg class="icon" aria-hidden="true">{use}</svg>')  # noqa: S704 - escaped
+
+    return icon
 
 
 def spelled_out(page: str) -> str:
@@ -74,5 +90,7 @@ def depths(counts: Mapping[str, int], width: int = 120) -> list[tuple[str, float
 
 def query(base: Mapping[str, Any], **changes: object) -> str:
     """Return a query string: what the page has, with some of it changed; None and empty are left out."""
-    kept = {name: value for name, value in {**base, **changes}.items() if value not in (None, "", ())}
-    return f"?{urlencode(kept, doseq=True)}" if kept else "?"
+    kept = [(name, value) for name, value in {**base, **changes}.items() if value not in (None, "", ())]
+    if all(type(value) is str for _, value in kept):  # as in the links of every row
+        return "?" + "&".join([f"{name}={quote_plus(value)}" for name, value in kept])
+    return f"?{urlencode(kept, doseq=True)}"

@@ -90,9 +90,11 @@ class SqliteTx:
         **params: object,
     ) -> list[Row]:
         """Run a shared statement once for each set of values: there is no round trip to save."""
+        text, shared = self._prepared(sql, params)
         rows: list[Row] = []
         for values in zip(*each.values(), strict=True):
-            rows += self._run(sql, {**params, **dict(zip(each, values, strict=True))})
+            own = {name: encoded(value) for name, value in zip(each, values, strict=True)}
+            rows += self.connection.execute(text, shared | own)
         return rows
 
     def execute(self, sql: str, **params: object) -> int:
@@ -122,10 +124,14 @@ class SqliteTx:
         return live(row)
 
     def _run(self, sql: str, params: Mapping[str, object]) -> sqlite3.Cursor:
+        return self.connection.execute(*self._prepared(sql, params))
+
+    def _prepared(self, sql: str, params: Mapping[str, object]) -> tuple[str, dict[str, object]]:
+        """Return a shared statement in SQLite's words, and the values for it as it has them."""
         values = {name: encoded(value) for name, value in params.items()}
         if "now()" in sql or "clock_timestamp()" in sql:
             values["now"] = to_us(self.now)
-        return self.connection.execute(compiled(sql), values)
+        return compiled(sql), values
 
 
 _TIMES: Final = tuple(

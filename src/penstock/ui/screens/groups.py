@@ -83,7 +83,7 @@ def _view(site: Site, asked: dict[str, str]) -> dict[str, Any]:
         "page": _ordered(page),
         "now": figures["at"] or site.store.now(),
         "show": show,
-        "modes": {name: lane["mode"] for name, lane in site.look.lanes().items()},
+        "modes": {name: lane["mode"].replace("_", " ") for name, lane in site.look.lanes().items()},
         "base": {"lane": lane, "group": group, "show": asked["show"]},
         "lane": asked["lane"],
         "group": asked["group"],

@@ -24,7 +24,7 @@ from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
 from penstock.empty import why_empty
 from penstock.errors import InvalidJob, InvalidQuery, PenstockError
-from penstock.ui.columns import COLUMNS, NUMBERS, chosen, said
+from penstock.ui.columns import COLUMNS, NUMBERS, chosen, rare, said
 from penstock.ui.counting import count_of, count_to_the_cap
 from penstock.ui.exporting import pages_from, while_allowed
 from penstock.ui.ranges import ABOUT, RANGES, ranged
@@ -138,7 +138,7 @@ def _ranged(line: str, asked: Mapping[str, str]) -> str:
 
 
 def _view(site: Site, line: str, after: str | None, columns: Sequence[str]) -> dict[str, Any]:
-    figures = site.figures.now()
+    figures, all_facts = site.figures.now(), rare(columns)
     now = figures["at"] or site.store.now()
     try:
         query = _query(line, after, now)
@@ -152,7 +152,7 @@ def _view(site: Site, line: str, after: str | None, columns: Sequence[str]) -> d
         "f": figures,
         "line": line,
         "page": page,
-        "rows": [(job, job_object(job, payload=False)) for job in page.jobs],
+        "rows": [(job, job_object(job, payload=False) if all_facts else None) for job in page.jobs],
         "problem": problem,
         "why": why,
         "count": count,
