@@ -27,6 +27,18 @@ async def test_a_thread_that_is_asked_on_and_on_rests_in_between() -> None:
     assert took - first >= 2 * 4 * COMPUTES_S
 
 
+async def test_what_one_thread_computed_all_of_them_rest_for() -> None:
+    """Of the half an hour that each of these calls is worth, every thread rests its part."""
+    threads = 100_000
+    with ThreadExecutor(threads, rest=float(threads)) as executor:
+        began = monotonic()
+        for _ in range(3):
+            await executor.run(_compute)
+        took = monotonic() - began
+
+    assert took >= (3 + 2) * COMPUTES_S
+
+
 async def test_a_thread_that_nobody_asked_has_rested_ahead() -> None:
     """An hour's worth of rest follows each call, and more was there before than the machine is up."""
     spare = monotonic() + 24 * 3_600.0

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from math import inf
-from threading import Event, local
+from threading import Event, Lock
 from time import monotonic, thread_time
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -28,16 +28,19 @@ class Executor(Protocol):
 class ThreadExecutor:
     """A few threads of our own: a store's calls never queue behind somebody else's file reads.
 
-    With `rest` a thread that computed for a while does nothing for so many times as long before its next
-    call: Python computes one thing at a time, and whoever asks on and on would take it from others. A thread
-    that nobody asked for a while has rested ahead, for as many seconds as it may `spare`.
+    With `rest` threads that computed for a while do nothing for so many times as long before the next call:
+    Python computes one thing at a time, and whoever asks on and on would take it from others. What one of
+    them computed they rest for together, each a part: who asks does not wait for all of it at one call and
+    for nothing at the next. When nobody asked for a while they have rested ahead, for as many seconds as they
+    may `spare`.
     """
 
     def __init__(
         self, threads: int, *, name: str = "penstock", rest: float = 0.0, spare: float = 0.0
     ) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._rest, self._spare, self._own, self._closed = rest, spare, local(), Event()
+        self._rest, self._spare, self._closed = rest / threads, spare, Event()
+        self._until, self._lock = -inf, Lock()  # 0.0 is not long ago on a machine just started
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what the call returns, run by the next free thread with the caller's context variables."""
@@ -46,14 +49,16 @@ class ThreadExecutor:
         return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, rested)
 
     def _rested(self, call: Callable[[], T]) -> T:
-        until = getattr(self._own, "until", -inf)  # 0.0 is not long ago on a machine just started
-        self._closed.wait(max(0.0, until - monotonic()))
+        while (pause := self._until - monotonic()) > 0 and not self._closed.wait(pause):
+            pass  # another thread may have computed meanwhile
         began = thread_time()
         try:
             return call()
         finally:
-            since = max(until, monotonic() - self._spare)
-            self._own.until = since + self._rest * (thread_time() - began)
+            computed = thread_time() - began
+            with self._lock:
+                since = max(self._until, monotonic() - self._spare)
+                self._until = since + self._rest * computed
 
     def close(self) -> None:
         """Wait for calls that have begun, drop those that have not."""
