@@ -37,7 +37,7 @@ def pg_server() -> Iterator[PgServer]:
         def get(version: int) -> Server:
             if version not in running:
                 try:
-                    running[version] = stack.enter_context(running_server(version))
+                    running[version] = stack.enter_context(running_server(version, in_memory=True))
                 except ServerUnavailableError as error:
                     missing(str(error))
             return running[version]

@@ -13,9 +13,9 @@ from tests.servers import Server, ServerUnavailableError, missing, running_serve
 ABANDON = """
 import os, sys
 from tests.servers import Server
-server = Server(18)
+server = Server(18, in_memory=True)
 server.start()
-print(server.home, flush=True)
+print(server.home, server.data_dir.resolve(strict=True), flush=True)
 os.kill(os.getpid(), 9)
 """
 
@@ -53,10 +53,10 @@ def test_what_was_committed_survives_a_crash_of_the_server() -> None:
 
 def test_a_killed_test_run_leaves_nothing_behind() -> None:
     abandoned = subprocess.run([sys.executable, "-c", ABANDON], check=False, capture_output=True, text=True)
-    home = Path(abandoned.stdout.strip())
+    home, data = map(Path, abandoned.stdout.split())
 
     # The janitor holds the other end of the output pipe: `run` returned only after it was done.
-    assert (abandoned.returncode, home.exists()) == (-9, False)
+    assert (abandoned.returncode, home.exists(), data.exists()) == (-9, False, False)
 
 
 def test_the_url_is_one_psycopg_understands(postgres_url: str) -> None:
