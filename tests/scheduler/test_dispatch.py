@@ -14,7 +14,7 @@ from penstock.domain.outcomes import Accepted, Receipt, Rejected, Throttled, Try
 from penstock.domain.states import JobState
 from penstock.ports.events import Called, JobDied, LaneFailed, ReturnedJobs, SinkFailed
 from penstock.ports.sink import SinkUnavailable
-from penstock.scheduler import outlets
+from penstock.scheduler import calling, outlets
 from penstock.sinks.python import PythonSink
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.store import SqlStore
@@ -280,8 +280,12 @@ async def test_a_lane_whose_settings_last_for_ever_sends(engine: Engine, length:
     assert not engine.seen(LaneFailed)
 
 
-async def test_a_lane_of_which_nothing_is_taken_asks_with_one_call_at_a_time(engine: Engine) -> None:
+async def test_a_lane_of_which_nothing_is_taken_asks_with_one_call_at_a_time(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its jobs are not claimed and given back over and over, each says why it waits, and then all go."""
+    for module, pause in ((outlets, "REST"), (calling, "SINK_PAUSE")):
+        monkeypatch.setattr(module, pause, timedelta(milliseconds=300))
 
     class Choosy:
         max_batch, keeps_order, format, complete_on = 10, False, "payload", "sent"
@@ -390,7 +394,11 @@ async def test_a_sink_learns_before_its_first_call_how_many_nodes_send(engine: E
     assert sink.told[0] == 1
 
 
-async def test_a_sink_that_says_itself_that_it_took_too_long_is_quoted(engine: Engine) -> None:
+async def test_a_sink_that_says_itself_that_it_took_too_long_is_quoted(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlets, "FIRST_PAUSE", timedelta(milliseconds=100))
+
     def refuse() -> None:
         raise TimeoutError("no route to the broker")
 
@@ -404,7 +412,10 @@ async def test_a_sink_that_says_itself_that_it_took_too_long_is_quoted(engine: E
     assert "no route to the broker" in str(failed)
 
 
-async def test_a_sink_that_cannot_be_opened_for_a_cancelled_future_is_opened_later(engine: Engine) -> None:
+async def test_a_sink_that_cannot_be_opened_for_a_cancelled_future_is_opened_later(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlets, "FIRST_PAUSE", timedelta(milliseconds=100))
     engine.opening["http"] = [cancel]
     engine.lane("other", sink="http")
     ids = engine.enqueue({"lane": "other"})

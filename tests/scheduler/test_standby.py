@@ -12,6 +12,7 @@ from penstock.domain.states import JobState
 from penstock.errors import InvalidSetting
 from penstock.ports.clock import SystemClock
 from penstock.ports.events import Event, StoreFailed
+from penstock.scheduler import board
 from penstock.scheduler.board import count_nodes
 from penstock.scheduler.standby import RedisLease
 from tests.brokers import Redis
@@ -184,8 +185,9 @@ async def test_while_nobody_has_the_lease_jobs_say_so(
 
 @pytest.mark.parametrize("in_redis", [True, False], ids=["redis", "database"])
 async def test_the_node_that_dispatches_hands_over_when_it_drains(
-    engine: Engine, lease: Lease, *, in_redis: bool
+    engine: Engine, lease: Lease, monkeypatch: pytest.MonkeyPatch, *, in_redis: bool
 ) -> None:
+    monkeypatch.setattr(board, "COUNT_NODES_EVERY_S", 0.2)
     first, second = (lease("a"), lease("b")) if in_redis else (None, None)
     every = timedelta(milliseconds=100)
     async with (
