@@ -4,8 +4,8 @@ A server is never left behind: a small shell process, the janitor, holds the rea
 end is ours. When the fixture closes the pipe, or this process ends in whatever way (Ctrl-C, kill -9), the
 janitor kills the server and removes the directory.
 
-The data of a server that nobody crashes may lie in memory: it syncs there as on a disk, but to make and drop
-a database, which tests do all the time, takes a tenth of the time.
+The data of a server may lie in memory: it syncs there as on a disk, and survives a crash of the server as it
+does there, but to make and drop a database, which tests do all the time, takes a tenth of the time.
 """
 
 import contextlib

@@ -69,9 +69,9 @@ class Bench:
         counts = self.client.counts()
         return {f"{name} {state.label}": n for (name, state), n in counts.items() if state in LIVE and n}
 
-    def judge(self) -> Log:
-        """Hold everything against the promises, and return what arrived."""
-        store, ids = self.client.store, list(self.ledger.accepted)
+    def judge(self, *, others: Sequence[str] = ()) -> Log:
+        """Hold everything against the promises, and return what arrived; `others` are no producer's jobs."""
+        store, ids = self.client.store, [*self.ledger.accepted, *others]
         log = read_log(self.listener.log, store, self.ledger)
         check_afterwards(self.ledger, log, store, ids=ids)
         return log

@@ -38,9 +38,10 @@ async def lose_answers(tmp_path: Path, url: str, *, seed: int, groups: int) -> C
         proxy(url) as network,
         bench(tmp_path, url, seed=seed, listen=("--delay", "20ms")) as it,
     ):
-        for name in ("a", "b"):
-            await it.cluster.start(name, store=network.url)
-        jobs = offers(it.rng, groups=groups, per_group=12, unordered=8 * groups)
+        async with asyncio.TaskGroup() as tasks:
+            for name in ("a", "b"):
+                tasks.create_task(it.cluster.start(name, store=network.url))
+        jobs = offers(it.rng, groups=groups, per_group=12, unordered=8 * groups, ahead=8)
         over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             work = tasks.create_task(it.producer(over_api=0.9).produce(jobs, per_second=80))

@@ -50,7 +50,10 @@ def read_only(folder: Path) -> Iterator[None]:
 
 async def test_a_server_that_does_not_write_to_disk_is_named_at_every_start(tmp_path: Path) -> None:
     try:
-        with running_server(18) as server, psycopg.connect(server.dsn, autocommit=True) as admin:
+        with (
+            running_server(18, in_memory=True) as server,
+            psycopg.connect(server.dsn, autocommit=True) as admin,
+        ):
             for setting in ("fsync", "synchronous_commit", "full_page_writes"):
                 admin.execute(f"ALTER SYSTEM SET {setting} = off".encode())
             server.restart("fast")

@@ -1,7 +1,7 @@
 """R3: PostgreSQL goes away, in every way it can, and comes back; nodes go on by themselves."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -20,26 +20,31 @@ OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
-@pytest.fixture
-def server() -> AsyncIterator[Server]:
-    """A server of our own: this test takes it down."""
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of our own: these tests take it down, and bring it back."""
     try:
-        with running_server(18) as server:
+        with running_server(18, in_memory=True) as server:
             yield server
     except ServerUnavailableError as error:
         missing(str(error))
 
 
 @asynccontextmanager
-async def under_load(it: Bench, *, jobs: int, per_second: float, within: float) -> AsyncIterator[None]:
-    """Have producers at work meanwhile; afterwards everything has to have come out right."""
-    made = offers(it.rng, groups=jobs // 20, per_group=10, unordered=jobs // 2)
+async def under_load(
+    it: Bench, *, groups: int, per_second: int, at_most: int, within: float
+) -> AsyncIterator[None]:
+    """Have producers at work all the while; afterwards everything has to have come out right."""
+    half = per_second * at_most // 2
+    made = offers(it.rng, groups=groups, per_group=half // groups, unordered=half, ahead=4)
+    over = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(it.producer().produce(made, per_second=per_second))
+        work = tasks.create_task(it.producer().produce(made, per_second=per_second, until=over))
         await eventually("the first messages", lambda: it.listener.arrived() > 20)
         yield
-        await work
-    await it.all_done(made, within=within)
+        over.set()
+        taken = await work
+    await it.all_done(taken, within=within)
     assert all(node.process.alive for node in it.cluster.nodes.values())
     await it.cluster.stop()
     it.judge()
@@ -62,7 +67,7 @@ async def test_a_server_that_crashes_and_restarts_costs_nothing_but_time(
     with server.database() as url:
         async with bench(tmp_path, url, seed=4, listen=("--delay", "20ms", "--fail", "3%")) as it:
             await it.start("a", "b")
-            async with under_load(it, jobs=1000, per_second=60, within=45):
+            async with under_load(it, groups=50, per_second=120, at_most=90, within=45):
                 await outage(server, it, "immediate", down=0)
                 await outage(server, it, "fast", down=1)
                 await outage(server, it, "immediate", down=4)
@@ -75,7 +80,7 @@ async def test_outages_for_long(tmp_path: Path, server: Server) -> None:
     with server.database() as url:
         async with bench(tmp_path, url, seed=17, listen=("--delay", "20ms", "--fail", "3%")) as it:
             await it.start("a", "b", "c")
-            async with under_load(it, jobs=20_000, per_second=60, within=120):
+            async with under_load(it, groups=50, per_second=60, at_most=800, within=120):
                 await outage(server, it, "immediate", down=40)
                 await outage(server, it, "fast", down=75)
                 for _ in range(20):
@@ -88,7 +93,7 @@ async def test_storms_of_terminated_connections_pass(tmp_path: Path, server: Ser
     with server.database() as url:
         async with bench(tmp_path, url, seed=5, listen=("--delay", "20ms")) as it:
             await it.start("a", "b")
-            async with under_load(it, jobs=240, per_second=80, within=45):
+            async with under_load(it, groups=12, per_second=80, at_most=60, within=45):
                 for _ in range(8):
                     with suppress(psycopg.OperationalError), psycopg.connect(server.dsn) as connection:
                         connection.execute(OTHERS)

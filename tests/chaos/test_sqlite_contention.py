@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.testing.invariants.received import read_lines
 from tests.chaos.bench import bench
 from tests.chaos.processes import PENSTOCK, eventually, start
 from tests.chaos.traffic import MAIL, offers
@@ -29,7 +30,7 @@ async def test_writers_wait_for_each_other_and_nobody_is_told_of_locks(tmp_path:
     file, wal = tmp_path / "penstock.db", tmp_path / "penstock.db-wal"
     async with bench(tmp_path, f"sqlite:///{file}", seed=7, listen=("--delay", "5ms")) as it:
         await it.start("a", "b", "c")
-        jobs = offers(it.rng, groups=40, per_group=6, unordered=200)
+        jobs = offers(it.rng, groups=40, per_group=6, unordered=200, ahead=4)
         with pinned(file):
             stream = start(
                 "stream",
@@ -49,4 +50,8 @@ async def test_writers_wait_for_each_other_and_nobody_is_told_of_locks(tmp_path:
         assert "600 enqueued, 0 already there, 0 refused" in stream.told
         told = "".join(process.told for process in it.cluster.everything)
         assert "locked" not in told
+        streamed = {line["id"] for line in read_lines(it.listener.log)} - it.ledger.accepted.keys()
+        assert len(streamed) == 600
+        it.judge(others=sorted(streamed))
         assert it.listener.arrived() == len(jobs) + 600
+        assert it.cluster.troubles() == []

@@ -88,14 +88,19 @@ class Producer:
     over_api: float = 0.5
     refused: list[str] = field(default_factory=list)
 
-    async def produce(self, jobs: Sequence[Offer], *, per_second: float, batch: int = 20) -> None:
-        """Offer all jobs at that pace, in order."""
+    async def produce(
+        self, jobs: Sequence[Offer], *, per_second: float, batch: int = 20, until: asyncio.Event | None = None
+    ) -> Sequence[Offer]:
+        """Offer all jobs at that pace, in order, or those whose turn comes until something happens."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as session:
             for begin in range(0, len(jobs), batch):
                 await asyncio.sleep(started + begin / per_second - loop.time())
+                if until is not None and until.is_set():
+                    return jobs[:begin]
                 await self._insist(session, jobs[begin : begin + batch])
+        return jobs
 
     async def _insist(self, session: aiohttp.ClientSession, part: Sequence[Offer]) -> None:
         """Offer a batch until every job of it is taken."""
@@ -120,7 +125,8 @@ class Producer:
         try:
             given = [{**offer.fields, "payload": Json(offer.payload)} for offer in part]
             answers = await asyncio.to_thread(self.client.enqueue_many, given)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            self.refused.append(str(error))
             return [None] * len(part)
         return [_taken(offer, answer) for offer, answer in zip(part, answers, strict=True)]
 
