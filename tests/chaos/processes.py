@@ -87,10 +87,11 @@ class Process:
         return self.popen.returncode
 
     @property
-    def memory(self) -> int:
-        """What it occupies of the machine's memory, in bytes."""
-        fields = Path(f"/proc/{self.popen.pid}/statm").read_text(encoding="ascii").split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+    def most_memory(self) -> int:
+        """What it occupied at most since it was started, in bytes."""
+        lines = Path(f"/proc/{self.popen.pid}/status").read_text(encoding="utf-8").splitlines()
+        [peak] = [line for line in lines if line.startswith("VmHWM:")]
+        return int(peak.split()[1]) * 1024
 
 
 def start(
@@ -130,9 +131,10 @@ class Node:
         )
 
     @property
-    def number(self) -> int:
-        """The number under which the store knows this node."""
-        return int(json.loads(self.get("/api/stats"))["node"]["id"])
+    def number(self) -> int | None:
+        """The number under which the store knows this node; None = it has told nobody yet."""
+        number: int | None = json.loads(self.get("/api/stats"))["node"]["id"]
+        return number
 
     def leads(self) -> bool:
         return self.metric("leader") == 1

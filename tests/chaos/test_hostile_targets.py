@@ -63,24 +63,14 @@ async def attack(it: Bench, stack: AsyncExitStack) -> list[Hostile]:
 
 
 @pytest.mark.timeout(120)
-async def test_hostile_targets_cost_others_nothing_and_no_memory(tmp_path: Path, pg18_dsn: str) -> None:
-    await besieged(tmp_path, pg18_dsn)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(120)
-async def test_hostile_targets_cost_others_nothing_on_one_file_either(tmp_path: Path) -> None:
-    await besieged(tmp_path, f"sqlite:///{tmp_path / 'penstock.db'}")
-
-
-async def besieged(tmp_path: Path, url: str) -> None:
+async def test_hostile_targets_cost_others_nothing_and_no_memory(tmp_path: Path, store_url: str) -> None:
     """Measure how a good target is served, then again beside hostile ones."""
-    async with bench(tmp_path, url, seed=9, rate=f"{RATE}/s") as it, AsyncExitStack() as stack:
+    async with bench(tmp_path, store_url, seed=9, rate=f"{RATE}/s") as it, AsyncExitStack() as stack:
         node: Node = await it.cluster.start("a")
         it.client.enqueue_many({"lane": MAIL, "payload": n} for n in range(30 * RATE))
         await eventually("more than the burst", lambda: it.listener.arrived() > 2 * RATE)
         usual = await rate(it)
-        memory = node.process.memory
+        memory = node.process.most_memory
 
         servers = await attack(it, stack)
         await eventually("victims everywhere", lambda: all(server.victims for server in servers))
@@ -88,7 +78,7 @@ async def besieged(tmp_path: Path, url: str) -> None:
 
         assert usual > 0.9 * RATE
         assert under_attack > 0.9 * usual
-        assert node.process.memory < memory + 40 * MEGABYTE
+        assert node.process.most_memory < memory + 40 * MEGABYTE, "not for a moment"
         assert (node.metric("loop_delay_seconds_sum") / node.metric("loop_delay_seconds_count")) < 0.2
         await it.cluster.stop()
         assert it.cluster.troubles() == []

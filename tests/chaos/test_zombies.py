@@ -28,6 +28,8 @@ def freeze(node: Node, url: str) -> None:
     file = file_of(url)
     while True:
         node.process.signal(signal.SIGSTOP)
+        # Its threads stop one by one: until the last has, one of them may still begin to write.
+        os.waitid(os.P_PID, node.process.popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if file is None:
             return
         db = sqlite3.connect(file, timeout=0.5, isolation_level=None)
@@ -51,9 +53,9 @@ def noticed(node: Node) -> float:
 
 @pytest.mark.timeout(120)
 async def test_a_leader_and_a_node_that_slept_too_long_change_nothing_when_they_wake(
-    tmp_path: Path, pg18_dsn: str
+    tmp_path: Path, store_url: str
 ) -> None:
-    await sleepers(tmp_path, pg18_dsn)
+    await sleepers(tmp_path, store_url)
 
 
 @pytest.mark.soak
@@ -75,7 +77,7 @@ async def sleepers(tmp_path: Path, store_url: str, seed: int = 2) -> None:
             awake += [node for node in it.cluster.alive() if node is not leader]
             asleep = [leader, awake.pop()]
             await eventually("work for all", lambda: all(node.metric("claimed_total") for node in asleep))
-            numbers = {node.number for node in asleep}
+            numbers = {await eventually("its number", lambda node=node: node.number) for node in asleep}
             for node in asleep:
                 await asyncio.to_thread(freeze, node, store_url)
             assert held_by(it, numbers)
@@ -135,11 +137,11 @@ def install_plug_in(folder: Path) -> dict[str, str]:
 
 
 async def test_a_loop_that_is_blocked_for_twice_the_lease_loses_nothing(
-    tmp_path: Path, pg18_dsn: str
+    tmp_path: Path, store_url: str
 ) -> None:
     """R2b: the heartbeat is a thread; what the node holds stays its own, and nobody sends it again."""
     plug_in = install_plug_in(tmp_path)
-    async with bench(tmp_path, pg18_dsn, seed=3, listen=("--delay", "300ms")) as it:
+    async with bench(tmp_path, store_url, seed=3, listen=("--delay", "300ms")) as it:
         it.client.store.put_lane(lane("blocking", sink="blocking", lease=LEASE), actor="test")
         leader = await it.cluster.start("a", "--lanes", "orders")
         await eventually("a leader", leader.leads)
