@@ -135,7 +135,7 @@ class App:
         try:
             store.check_schema()
             check_entrance(store, host=self.host, login=login)
-            for worry in worries(store, now=self.clock.now(), file=file_of(self.url)):
+            for worry in worries(store, now=self.clock.now, file=file_of(self.url)):
                 _LOG.warning("store: %s", worry)
             for lack in missing_keys(store):
                 _LOG.warning("keys: %s", lack)

@@ -10,7 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from penstock.stores.health import disk_of
+from penstock.ports.clock import SystemClock
+from penstock.stores.health import disk_of, skew
+from penstock.stores.memory.store import MemoryStore
 from tests.chaos.bench import CONFIG, prepare
 from tests.chaos.clocks import Clock
 from tests.chaos.processes import PENSTOCK, cluster
@@ -90,6 +92,22 @@ async def test_a_clock_that_is_off_is_named_at_every_start(
     warning = "warning: store: clock = 10 s off this machine's: let both keep time by NTP"
     assert warning in said
     assert warning in told
+
+
+@pytest.mark.parametrize(
+    ("answered_after", "theirs", "said"),
+    [(0, 0, []), (8, 4, []), (8, 7, []), (0, 3, ["3 s"]), (4, -8, ["10 s"]), (4, 9, ["7 s"])],
+)
+def test_a_store_that_answers_late_is_not_said_to_have_a_clock_that_is_off(
+    answered_after: int, theirs: int, said: list[str]
+) -> None:
+    asked = SystemClock().now()
+    store = MemoryStore(lambda: asked + timedelta(seconds=theirs), str)
+    times = iter([asked, asked + timedelta(seconds=answered_after)])
+
+    found = skew(store, lambda: next(times))
+
+    assert [health.value for health in found] == [f"{off} off this machine's" for off in said]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def _check_store(settings: Settings, findings: Findings) -> Stored | None:
         store.now()
         findings.add("ok", "store: can be reached")
         sound = [health for health in durability(store) if not health.advice]
-        for health in [*sound, *worries(store, now=SystemClock().now(), file=file_of(url))]:
+        for health in [*sound, *worries(store, now=SystemClock().now, file=file_of(url))]:
             findings.add("warning" if health.advice else "ok", f"store: {health}")
         try:
             store.check_schema()

@@ -81,7 +81,7 @@ def _examine(settings: Settings, *, sinks: bool) -> Iterator[Symptom]:
     with closing(connect(url)) as store:
         store.now()
         sound = [health for health in durability(store) if not health.advice]
-        for health in [*sound, *worries(store, now=clock.now(), file=file_of(url))]:
+        for health in [*sound, *worries(store, now=clock.now, file=file_of(url))]:
             yield Symptom(
                 "warning" if health.advice else "ok",
                 "store",

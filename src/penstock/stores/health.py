@@ -4,7 +4,7 @@ What the database says of itself, and where its file is. `penstock check` shows 
 logs what is wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -53,10 +53,15 @@ def durability(store: Store) -> list[Health]:
     return store.db.read(_sqlite if store.db.dialect == "sqlite" else _postgres)
 
 
-def skew(store: Store, now: datetime) -> list[Health]:
-    """Return by how much the store's clock and this machine's differ, if that is worth knowing."""
-    off = abs(now - store.now())
-    if off <= MAX_SKEW:
+def skew(store: Store, now: Callable[[], datetime]) -> list[Health]:
+    """Return by how much the store's clock and this machine's differ, if that is worth knowing.
+
+    The store looked at its clock some time between our question and its answer: a late answer says little.
+    """
+    asked, there = now(), store.now()
+    doubt = (now() - asked) / 2
+    off = abs(asked + doubt - there)
+    if off - doubt <= MAX_SKEW:
         return []
     return [Health("clock", f"{off.total_seconds():.0f} s off this machine's", "let both keep time by NTP")]
 
@@ -76,7 +81,7 @@ def disk_of(file: str | None, mounts: str) -> list[Health]:
     return [Health("file system", kind, "locks do not hold over a network: keep the file on a local disk")]
 
 
-def worries(store: Store, *, now: datetime, file: str | None) -> list[Health]:
+def worries(store: Store, *, now: Callable[[], datetime], file: str | None) -> list[Health]:
     """Return everything about the ground that needs a person."""
     found = [*durability(store), *skew(store, now), *disk_of(file, _mounts())]
     return [health for health in found if health.advice]
