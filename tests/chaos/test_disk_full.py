@@ -126,7 +126,6 @@ def limit_files(node: Node, size: int) -> None:
     resource.prlimit(node.process.popen.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
-@pytest.mark.soak
 async def test_a_full_tablespace_refuses_jobs_and_space_is_all_it_takes(
     tmp_path: Path, pg_server: PgServer
 ) -> None:
