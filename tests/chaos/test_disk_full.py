@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -22,16 +22,17 @@ from tests.chaos.bench import Bench, bench
 from tests.chaos.processes import Node, Overdue, eventually
 from tests.chaos.traffic import MAIL, Offer, new_ids
 from tests.conftest import PgServer
-from tests.servers import server_user
+from tests.servers import Server, ServerUnavailableError, missing, running_server, server_user
 
 MIB = 1024 * 1024
 BALLAST = 3 * MIB
 PAYLOAD = 20_000
 FULL = re.compile("full|No space left|disk I/O error")
+GONE = re.compile("")  # a server that ends says whatever its connections die of
 
 
 @contextmanager
-def mounted(disk: Path, *, size: int) -> Iterator[None]:
+def mounted(disk: Path, *, size: int, ballast: int = BALLAST) -> Iterator[None]:
     """Mount a small disk, some of it taken by somebody else."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")  # a right, not a server: nobody has to have it
@@ -45,13 +46,13 @@ def mounted(disk: Path, *, size: int) -> Iterator[None]:
     if done.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here: {done.stderr}")
     try:
-        (disk / "ballast").write_bytes(b"x" * BALLAST)
+        (disk / "ballast").write_bytes(b"x" * ballast)
         yield
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-async def fill(it: Bench, *, api_alone: bool = False) -> list[str]:
+async def fill(it: Bench, *, api_alone: bool = False, why: re.Pattern[str] = FULL) -> list[str]:
     """Enqueue by client and by API until both are refused; return the ids that were refused."""
     refused: list[str] = []
     ids = new_ids(it.rng)
@@ -63,9 +64,9 @@ async def fill(it: Bench, *, api_alone: bool = False) -> list[str]:
             if len(it.ledger) > 1000:
                 raise Overdue("this disk does not get full")
             taken = await (
-                by_client(it.client, offer)
+                by_client(it.client, offer, why)
                 if len(refused) % 2 and not api_alone
-                else by_api(session, node.url, offer)
+                else by_api(session, node.url, offer, why)
             )
             if taken:
                 it.ledger.accept(offer.fields["id"], offer.job, asked_after=len(it.ledger))
@@ -74,22 +75,22 @@ async def fill(it: Bench, *, api_alone: bool = False) -> list[str]:
     return refused
 
 
-async def by_client(client: Client, offer: Offer) -> bool:
+async def by_client(client: Client, offer: Offer, why: re.Pattern[str]) -> bool:
     try:
         await asyncio.to_thread(client.enqueue, payload=Json(offer.payload), **offer.fields)
     except StoreUnavailable as error:
-        if not FULL.search(str(error)):
+        if not why.search(str(error)):
             raise
         return False
     return True
 
 
-async def by_api(session: aiohttp.ClientSession, url: str, offer: Offer) -> bool:
+async def by_api(session: aiohttp.ClientSession, url: str, offer: Offer, why: re.Pattern[str]) -> bool:
     headers = {"Content-Type": "application/json"}
     async with session.post(f"{url}/api/jobs", data=offer.text.encode(), headers=headers) as answer:
         said = await answer.json(content_type=None)
     assert answer.status in (201, 503), said
-    assert answer.status == 201 or FULL.search(said["detail"]), said
+    assert answer.status == 201 or why.search(said["detail"]), said
     return answer.status == 201
 
 
@@ -142,6 +143,58 @@ async def test_a_full_tablespace_refuses_jobs_and_space_is_all_it_takes(
         finally:
             admin.execute(b"DROP DATABASE small WITH (FORCE)")
             admin.execute(b"DROP TABLESPACE small")
+
+
+@pytest.mark.soak
+async def test_a_server_that_ended_for_a_full_disk_under_its_log_has_all_it_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """Without room for its log PostgreSQL ends; nodes wait for it, and go on when it is started again."""
+    try:
+        with running_server(18, in_memory=True) as server, log_on_a_small_disk(server) as ballast:
+            with server.database() as url:
+                await fill_log_and_free(tmp_path, url, server, ballast)
+            server.stop("fast")
+    except ServerUnavailableError as error:
+        missing(str(error))
+
+
+@contextmanager
+def log_on_a_small_disk(server: Server) -> Iterator[Path]:
+    """Move a server's log to a disk with room for two of its files; give what takes the rest of it."""
+    server.stop("fast")
+    log, disk = server.data_dir / "pg_wal", server.home / "disk"
+    with mounted(disk, size=100 * MIB, ballast=60 * MIB):
+        shutil.copytree(log, disk / "pg_wal")
+        subprocess.run(["chown", "-R", server_user() or getpass.getuser(), disk / "pg_wal"], check=True)
+        shutil.rmtree(log)
+        log.symlink_to(disk / "pg_wal")
+        server.start()
+        yield disk / "ballast"
+
+
+async def fill_log_and_free(tmp_path: Path, url: str, server: Server, ballast: Path) -> None:
+    """Enqueue until the server is gone, make room, start it, and see everything go."""
+    async with bench(tmp_path, url, seed=20, listen=("--delay", "20ms")) as it:
+        it.client.store.pause_lane(MAIL, paused=True, actor="test", reason="let it pile up")
+        node = await it.cluster.start("a")
+
+        refused = await fill(it, why=GONE)
+
+        assert "No space left on device" in server.log()
+        await asyncio.to_thread(ballast.unlink)
+        with suppress(RuntimeError):  # it may still be trying to come up
+            server.stop("immediate")
+        await asyncio.to_thread(server.start)
+        await eventually("room for one more", lambda: accepted(it))
+        written = it.client.store.find(refused)  # they got no answer: nobody knew
+        assert set(it.client.store.find(list(it.ledger.accepted))) == set(it.ledger.accepted)
+        it.client.store.pause_lane(MAIL, paused=False, actor="test", reason="go")
+        await it.all_done(within=30)
+        assert node.process.alive
+        await it.cluster.stop()
+        it.judge(others=sorted(written))
+        assert it.cluster.troubles() == []
 
 
 async def fill_and_free(tmp_path: Path, url: str, ballast: Path) -> None:
