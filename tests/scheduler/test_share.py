@@ -163,13 +163,14 @@ def test_slots_for_jobs_to_come_are_idle_if_none_come_and_not_while_they_are_mis
 def test_a_slot_that_every_node_wants_goes_back_at_once_unless_somebody_here_does() -> None:
     share = Share(Limit("pool", "each", "acme", max_in_flight=1), slots=1, nodes=3)
     share.take("orders", 1, 100.0)
+    assert not share.to_spare(100.0, leaving=False)
     assert share.let_go(1, 101.0, out=False)
-    assert share.idle(101.0)
+    assert share.to_spare(101.0, leaving=False)
 
     share.wants["orders", 1] = 1
     share.take("orders", 1, 102.0)
     assert not share.let_go(1, 103.0, out=False)
-    assert not share.idle(103.0)
+    assert not share.to_spare(103.0, leaving=False)
 
 
 def test_it_is_asked_for_often_at_first_and_then_as_any_other() -> None:

@@ -316,7 +316,7 @@ class Limits:
             unmet = self._unmet(share, now) or share.stale(now) or share.useless(now)
             if unmet or share.to_spare(now, leaving=self.leaving) or (idle and (share.tokens or share.slots)):
                 found.append(share)
-            elif idle:
+            elif idle and not share.grows(now):
                 del self._shares[name]
         return found
 

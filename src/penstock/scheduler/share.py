@@ -182,7 +182,7 @@ class Share:
 
     def to_spare(self, now: float, *, leaving: bool) -> bool:
         """Say whether it has slots that others may have a better use for."""
-        enough = self.busy + self.wanted() if leaving else self.enough(now)
+        enough = self.busy + self.wanted() if leaving or self.scarce else self.enough(now)
         return self.limit.max_in_flight is not None and self.slots > enough
 
     def wanted(self) -> int:
@@ -261,7 +261,7 @@ class Share:
         self.busy = max(0, self.busy - jobs)
         gone = jobs if out else min(jobs, self.surplus)
         if not gone or self.limit.max_in_flight is None:
-            return self.scarce and not self.busy and not self.wants
+            return self.scarce and self.to_spare(now, leaving=False)
         self.surplus = max(0, self.surplus - jobs)
         self.slots = max(self.busy, self.slots - gone)
         self.gone += gone
@@ -284,7 +284,7 @@ class Share:
     @property
     def idle_at(self) -> float:
         """When it is to be given back if nobody uses it; infinity = somebody does."""
-        return math.inf if self.quiet_since is None else self.quiet_since + (0.0 if self.scarce else IDLE_S)
+        return math.inf if self.quiet_since is None else self.quiet_since + IDLE_S
 
     @property
     def scarce(self) -> bool:
