@@ -7,7 +7,7 @@ import pytest
 
 from penstock.domain.rates import Rate
 from penstock.ports.flow import Grant, Limit, Need
-from penstock.scheduler.share import LATE_S, NOBODY, SLOT_WAIT, TURN_S, Reached, Share, patience
+from penstock.scheduler.share import LATE_S, NOBODY, TURN_S, Reached, Share
 
 TEN = Rate(10, timedelta(seconds=1))
 NOW = 100.0
@@ -264,7 +264,18 @@ def test_jobs_that_wait_for_slots_come_back_as_slots_are_freed() -> None:
 def test_of_one_key_no_more_wait_than_have_their_turn_soon() -> None:
     """By its slots or by its rate, whichever takes longer."""
     key = Limit("pool", "each", "a", max_in_flight=2)
-    assert [patience(key, place, nodes=1) for place in (8, 9)] == [timedelta(0), SLOT_WAIT]
+    waits = [Share(key, pace=1.0).patience(place, now=NOW) for place in (8, 9)]
+    assert waits == [timedelta(0), 9 * SECOND]
     both = Limit("pool", "each", "a", rate=TEN, burst=10, max_in_flight=2)
-    assert [patience(both, place, nodes=1) for place in (8, 9, 110)] == [timedelta(0), SLOT_WAIT, 10 * SECOND]
-    assert patience(Limit("lane", "orders", max_in_flight=2), 99, nodes=1) == timedelta(0)
+    waits = [Share(both, pace=0.05).patience(place, now=NOW) for place in (8, 9, 110)]
+    assert waits == [timedelta(0), 0.45 * SECOND, 10 * SECOND]
+    assert Share(Limit("lane", "orders", max_in_flight=2)).patience(99, now=NOW) == timedelta(0)
+
+
+def test_a_turn_is_as_far_as_slots_become_free_and_longer_while_none_does() -> None:
+    share = Share(Limit("pool", "each", "a", max_in_flight=1), slots=1)
+    assert share.turn(10, now=NOW) == timedelta(seconds=0.2)  # nothing is known
+    share.take("orders", 1, NOW)
+    assert share.turn(10, now=NOW + 3) == 30 * SECOND
+    share.let_go(1, NOW + 1, out=False)
+    assert share.turn(10, now=NOW + 3) == 5 * SECOND

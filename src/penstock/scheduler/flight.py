@@ -30,7 +30,6 @@ from penstock.scheduler.ground import wait_for
 from penstock.scheduler.passes import tick_of
 from penstock.scheduler.plans import Plan
 from penstock.scheduler.settling import Settling
-from penstock.scheduler.share import patience
 from penstock.scheduler.taking import Taking
 from penstock.scheduler.verdicts import needs
 from penstock.scheduler.weeding import instead, kept_back
@@ -346,7 +345,7 @@ class Flight:
             if limit[:3] not in places and not first:  # those of older claims stand before it
                 places[limit[:3]] = self._limits.before(limit)
             places[limit[:3]] += 1
-            wait = patience(limit, places[limit[:3]], nodes=self._deck.limits.nodes)
+            wait = self._deck.limits.patience(limit, places[limit[:3]])
             if wait <= LONG and now - self._ready_since[claimed.job.arrival] <= TOO_LONG_S:
                 keep.append(claimed)
                 continue

@@ -209,9 +209,18 @@ class Limits:
         share = self._shares.get(_name(limit))
         return share.older(who) if share is not None else 0
 
+    def patience(self, limit: Limit, place: int) -> timedelta:
+        """Return how long the `place`-th job here will wait for a limit, at least."""
+        share = self._shares.get(_name(limit))
+        return share.patience(place, now=self._ground.monotonic()) if share is not None else timedelta(0)
+
     def book(self, limit: Limit, wait: timedelta) -> timedelta:
-        """Return how long a job that has to wait so long is given back for; others may want none of it."""
-        share, soonest = self._shares.get(_name(limit)), min(wait / self.nodes, LONGEST)
+        """Return how long a job that has to wait so long is given back for; others may want none of it.
+
+        Where slots are what it waits for it is back before its turn: that one is a guess.
+        """
+        share, parts = self._shares.get(_name(limit)), self.nodes if limit.rate else 2
+        soonest = min(wait / parts, LONGEST)
         return share.book(soonest, LONGEST, now=self._ground.monotonic()) if share is not None else soonest
 
     def reached(self) -> dict[str, Reached]:

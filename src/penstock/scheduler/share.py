@@ -30,7 +30,7 @@ OTHERS_S: Final = 0.025
 INSTANT_S: Final = 0.000_001  # what a clock does not tell apart
 LATE_S: Final = 0.001  # by so much a timer fires too late; it is not lost
 KEYED: Final = 4
-SLOT_WAIT: Final = timedelta(seconds=3)
+QUICK_S: Final = 0.02  # a call of which nothing is known
 UNLIMITED: Final = 2**31 - 1
 NOBODY: Final = 0
 
@@ -205,6 +205,25 @@ class Share:
         self.booked = min(max(after, now + soonest.total_seconds()), now + longest.total_seconds())
         return timedelta(seconds=self.booked - now)
 
+    def patience(self, place: int, *, now: float) -> timedelta:
+        """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.
+
+        Of a lane no more is claimed than its own limits let go soon: see `Limits.room`. Of one key of a pool
+        no more wait here than have their turn soon: others stand behind them.
+        """
+        limit = self.limit
+        if limit.scope != "pool":
+            return timedelta(0)
+        far = limit.key and limit.max_in_flight and place > KEYED * limit.max_in_flight
+        slots = self.turn(place, now=now) if far else timedelta(0)
+        if limit.rate is None:
+            return slots
+        return max(slots, limit.rate.per / limit.rate.count * max(0, place - limit.burst) * self.nodes)
+
+    def turn(self, place: int, *, now: float) -> timedelta:
+        """Return how long it takes until so many slots have become free here, as it went of late."""
+        return timedelta(seconds=place * max(self._slot_every(now), QUICK_S))
+
     def _slot_every(self, now: float) -> float:
         """Return how long it takes until a slot is free, and the next one, as it went of late."""
         if self.limit.max_in_flight is None:
@@ -328,18 +347,3 @@ class Share:
         self.useless_since = None
         if self.allowed:
             self.allowed[lane] = self.allowed.get(lane, 0) - jobs
-
-
-def patience(limit: Limit, place: int, *, nodes: int) -> timedelta:
-    """Return how long the `place`-th of the jobs that wait for a pool will wait, at least.
-
-    Of a lane no more is claimed than its own limits let go soon: see `Limits.room`. Of one key of a pool no
-    more wait here than have their turn soon: others stand behind them.
-    """
-    if limit.scope != "pool":
-        return timedelta(0)
-    far = limit.key and limit.max_in_flight and place > KEYED * limit.max_in_flight
-    slots = SLOT_WAIT if far else timedelta(0)
-    if limit.rate is None:
-        return slots
-    return max(slots, limit.rate.per / limit.rate.count * max(0, place - limit.burst) * nodes)
