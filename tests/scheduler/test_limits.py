@@ -254,6 +254,16 @@ async def test_a_slow_key_stands_in_no_other_ones_way(
         node.hurry.set()
 
 
+async def test_a_key_of_quick_calls_never_waits_while_its_slot_is_free(engine: Engine) -> None:
+    """Beyond four of a key jobs were put back for seconds, whatever a call takes."""
+    engine.store.put_pool(pool("each", max_in_flight=1, key="tenant"), actor="test")
+    engine.lane(pool="each")
+    async with engine.node():
+        await engine.ended(*engine.enqueue(*({"tenant": "acme"} for _ in range(20))))
+
+    assert engine.seen(ReturnedJobs) == []
+
+
 async def wait_for_ever(never: asyncio.Event) -> Receipt | None:
     await never.wait()
     return None
