@@ -5,7 +5,9 @@ from datetime import timedelta
 from playwright.sync_api import Browser, expect
 
 from penstock.domain.filter_line import quoted
+from penstock.domain.lanes import lane
 from penstock.domain.payloads import Json
+from penstock.domain.pools import pool
 from tests.ui.browsing import serious, tab
 from tests.ui.conftest import Seeded
 from tests.ui.test_screens import opened
@@ -43,10 +45,143 @@ def test_what_was_written_for_a_new_lane_is_kept_when_it_is_refused(browser: Bro
         page.locator("[name=rate]").fill("5/s")
         page.get_by_role("button", name="Make the lane").click()
         expect(page.locator("h1")).to_contain_text("shop")
-    lane = seeded.client.store.lanes()["shop"]
-    assert (lane["target"], lane["mode"], lane["rate"]) == (
+    shop = seeded.client.store.lanes()["shop"]
+    assert (shop["target"], shop["mode"], shop["rate"]) == (
         "https://shop.example/hook", "block_on_error", "5/s",
     )  # fmt: skip
+
+
+def make_lane(seeded: Seeded, name: str, **settings: str) -> None:
+    """Make a lane as the page does, which shows it at once."""
+    made = seeded.http.request("POST", "/new-lane", data={"name": name, "sink": "console", **settings})
+    assert made.status_code == 303
+
+
+def test_limits_that_are_refused_are_kept_until_they_are_right(browser: Browser, seeded: Seeded) -> None:
+    store = seeded.client.store
+    make_lane(seeded, "kept", rate="50/s")
+    with tab(browser, seeded.url, complaints=[]) as page:  # the browser complains of every 422
+        opened(page, seeded, "/lanes/kept")
+        rate, depth = page.locator("#limits [name=rate]"), page.locator("#limits [name=max_depth]")
+        depth.fill("12")
+        rate.fill("fast")
+        page.keyboard.press("Enter")
+        expect(page.locator("#limits").get_by_role("alert")).to_contain_text("rate")
+        expect(rate).to_have_value("fast")
+        expect(rate).to_be_focused()
+        expect(page.locator("#limits label", has=page.locator("[name=rate]"))).to_contain_text("now 50/s")
+        expect(page.locator("#live")).to_have_attribute("data-state", "paused")
+        expect(depth).to_have_value("12")
+        assert serious(page) == []
+        rate.fill("20/s")
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#toast")).to_contain_text("changed rate, max_depth")
+        assert page.url.endswith("/lanes/kept")
+    assert (store.lanes()["kept"]["rate"], store.lanes()["kept"]["max_depth"]) == ("20/s", 12)
+
+
+def test_settings_that_are_refused_are_kept_in_their_open_fold(browser: Browser, seeded: Seeded) -> None:
+    make_lane(seeded, "folded")
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/lanes/folded")
+        page.locator("#rest summary").click()
+        page.locator("#rest [name=timeout]").fill("99x")
+        page.locator("#rest [name=lease]").fill("45s")
+        page.locator("#rest [name=mode]").select_option("block_on_error")
+        page.get_by_role("button", name="Change settings").click()
+        expect(page.locator("#rest").get_by_role("alert")).to_contain_text("timeout")
+        expect(page.locator("#rest [name=timeout]")).to_have_value("99x")
+        expect(page.locator("#rest [name=lease]")).to_be_visible()
+        expect(page.locator("#rest [name=lease]")).to_have_value("45s")
+        expect(page.locator("#rest [name=mode]")).to_have_value("block_on_error")
+        page.reload()  # the browser sends the form again
+        expect(page.locator("#rest [name=lease]")).to_have_value("45s")
+        page.goto(page.url)
+        expect(page.locator("#rest [name=lease]")).not_to_have_value("45s")
+        assert page.url.endswith("/lanes/folded")
+
+
+def test_who_comes_second_is_told_what_the_first_one_did(browser: Browser, seeded: Seeded) -> None:
+    store = seeded.client.store
+    make_lane(seeded, "both", rate="5/s")
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/lanes/both")
+        rate = page.locator("#limits [name=rate]")
+        rate.fill("9/s")
+        store.put_lane(lane("both", rate="7/s"), actor="eve")
+        page.keyboard.press("Enter")
+        expect(page.locator("#limits").get_by_role("alert")).to_contain_text("version 2 now")
+        expect(rate).to_have_value("9/s")
+        expect(page.locator("#limits label", has=page.locator("[name=rate]"))).to_contain_text("now 7/s")
+        assert store.lanes()["both"]["rate"] == "7/s"
+        rate.press("Enter")
+
+        expect(page.locator("#toast")).to_contain_text("changed rate")
+    assert store.lanes()["both"]["rate"] == "9/s"
+
+
+def test_a_refused_form_says_so_by_its_status(seeded: Seeded) -> None:
+    store, http = seeded.client.store, seeded.http
+    make_lane(seeded, "told")
+    store.put_pool(pool("told", rate="5/s"), actor="test")
+    version = str(store.lanes()["told"].version)
+    stale = {"name": "told", "version": "77", "rate": "9/s"}
+    user = {"name": "zoe", "role": "viewer", "password": "abc-short"}
+    sent = {
+        ("/lanes/told/set", 422): {"version": version, "rate": "fast"},
+        ("/lanes/told/set", 412): {"version": "77", "rate": "9/s"},
+        ("/pools/set", 412): stale,
+        ("/pools/set", 422): {"name": "told", "rate": "9/s"},
+        ("/access", 422): {"name": "n\0n", "role": "viewer"},
+        ("/access/users", 422): user,
+    }
+    pages = {key: http.request("POST", key[0], data=fields) for key, fields in sent.items()}
+
+    assert [page.status_code for page in pages.values()] == [status for _, status in sent]
+    assert all(page.text.count('role="alert"') == 1 for page in pages.values())
+    assert user["password"] not in pages["/access/users", 422].text
+    assert 'value="zoe"' in pages["/access/users", 422].text
+    assert "now 5/s" in pages["/pools/set", 412].text
+    assert http.get("/pools/set", follow_redirects=True).url.path == "/pools"
+    assert http.get("/access/users", follow_redirects=True).url.path == "/access"
+
+
+def test_a_sheet_that_is_refused_is_open_again_with_what_was_written(
+    browser: Browser, seeded: Seeded
+) -> None:
+    store = seeded.client.store
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/pools")
+        page.get_by_role("button", name="New pool").click()
+        sheet = page.locator("#new-pool")
+        sheet.locator("[name=name]").fill("mailers")
+        sheet.locator("[name=key]").select_option("tenant")
+        sheet.locator("[name=rate]").fill("fast")
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("alert")).to_contain_text("rate")
+        expect(sheet.locator("[name=name]")).to_have_value("mailers")
+        expect(sheet.locator("[name=key]")).to_have_value("tenant")
+        assert serious(page) == []
+        sheet.locator("[name=rate]").fill("5/s")
+        page.keyboard.press("Enter")
+        expect(page.locator("#toast")).to_contain_text("is as you said")
+
+        page.locator("#pool-mailers").get_by_role("button", name="Change").click()
+        sheet = page.locator("#edit-mailers")
+        sheet.locator("[name=max_in_flight]").fill("4")
+        store.put_pool(pool("mailers", rate="6/s"), actor="eve")
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("alert")).to_contain_text("version 2 now")
+        expect(sheet.locator("[name=max_in_flight]")).to_have_value("4")
+        expect(sheet.locator("label", has_text="Rate")).to_contain_text("now 6/s")
+        store.delete_pool("mailers", actor="eve")
+        sheet.locator("[name=max_in_flight]").press("Enter")
+        expect(page.locator("#new-pool").get_by_role("alert")).to_contain_text("is not there")
+        expect(page.locator("#new-pool [name=max_in_flight]")).to_have_value("4")
+        page.locator("#new-pool").get_by_role("link", name="Not now").click()
+        page.wait_for_url("**/pools")
+    assert "mailers" not in store.pools()
 
 
 def test_a_lane_that_is_called_new_has_its_page(seeded: Seeded) -> None:

@@ -15,13 +15,13 @@ from litestar.response import Redirect
 from penstock import __version__
 from penstock.api.callers import SECURE_COOKIE
 from penstock.api.desk import Desk
-from penstock.api.problems import unknown_caller
+from penstock.api.problems import problem_of, unknown_caller
 from penstock.api.scopes import csrf_of, who_of
 from penstock.client import Client
 from penstock.domain.access import LOCAL, Scope
 from penstock.domain.arguments import check_reason
 from penstock.domain.names import unknown
-from penstock.errors import InvalidQuery, NotFound, PenstockError
+from penstock.errors import InvalidQuery, NotFound, PenstockError, VersionChanged
 from penstock.observability.health import Health
 from penstock.observability.live import Live
 from penstock.ports.store import Store
@@ -50,6 +50,8 @@ ONCE: Final = "form-"
 REFUSED: Final = 422
 AGO: Final = re.compile(rb"(?<= data-ago>)[^<]*")
 MOST_DIGITS: Final = 18
+# What a page with forms shows of them before one was refused: see `kept`.
+NOTHING_REFUSED: Final[Mapping[str, Any]] = {"fields": {}, "problem": None, "wrong": "", "changed": False}
 # What a command adds where this node asks who is there; the shell puts in the key, which no page knows.
 BEARER: Final = ' -H "Authorization: Bearer $PENSTOCK_API_KEY"'
 
@@ -104,6 +106,18 @@ class Site:
         A script that refreshes a page asks for its middle alone.
         """
         return await self.desk.ask(lambda: self.rendered(request, template, view(), status=status))
+
+    async def again(
+        self,
+        request: AnyRequest,
+        template: str,
+        view: Callable[[], Mapping[str, Any]],
+        refused: tuple[Mapping[str, str], PenstockError],
+    ) -> Response[bytes]:
+        """Return the page of a form that was refused: as things are now, with all that somebody wrote."""
+        self.forget()
+        facts, status = kept(*refused), problem_of(refused[1]).status
+        return await self.page(request, template, lambda: {**view(), **facts}, status=status)
 
     def rendered(
         self, request: AnyRequest, template: str, facts: Mapping[str, Any], *, status: int = 200
@@ -214,8 +228,18 @@ def once(entropy: Callable[[int], bytes] = os.urandom) -> str:
 
 
 def kept(fields: Mapping[str, str], error: PenstockError) -> dict[str, Any]:
-    """Return what a form shows that was refused: why, and all that somebody wrote; nothing refreshes it."""
-    return {"fields": fields, "problem": str(error), "still": True}
+    """Return what a form shows that was refused: why, and all that somebody wrote; nothing refreshes it.
+
+    Who is told what it was changed to meanwhile has seen that: his next try is about the version on the page.
+    """
+    changed = isinstance(error, VersionChanged)
+    return {
+        "fields": {name: text for name, text in fields.items() if not (changed and name == "version")},
+        "problem": str(error),
+        "wrong": getattr(error, "setting", ""),
+        "changed": changed,
+        "still": True,
+    }
 
 
 async def acted(site: Site, to: str, action: Callable[[], str | Told]) -> Redirect:

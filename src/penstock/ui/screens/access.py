@@ -14,7 +14,7 @@ from penstock.domain.durations import BadDuration, parse_duration
 from penstock.errors import InvalidSetting, NotFound, PenstockError
 from penstock.granting import grant_key, grant_login
 from penstock.ports.access import ApiKey, User
-from penstock.ui.site import AnyRequest, Site, acted, form, reason_of, who
+from penstock.ui.site import NOTHING_REFUSED, AnyRequest, Site, acted, form, reason_of, who
 from penstock.ui.telling import back
 
 HERE: Final = "/access"
@@ -40,7 +40,9 @@ def _key_routes(site: Site) -> list[HTTPRouteHandler]:
         try:
             made, key = await site.desk.ask(lambda: _make_key(site, request, fields))
         except PenstockError as error:
-            return back(HERE, str(error), bad=True)
+            return await site.again(
+                request, "access.html", lambda: _view(site) | {"refused": "key"}, (fields, error)
+            )
         return await site.page(
             request, "access.html", lambda: _view(site, made=made) | {"key": key, "still": True}
         )
@@ -61,16 +63,23 @@ def _key_routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _user_routes(site: Site) -> list[HTTPRouteHandler]:
     @post(f"{HERE}/users", opt=ADMIN)
-    async def put_user(request: AnyRequest) -> Redirect:
-        fields = await form(request)
+    async def put_user(request: AnyRequest) -> Response[bytes] | Redirect:
+        fields = await form(request) | {"password": ""}  # which no page ever has
         password = str((await request.form()).get("password", ""))  # with the blanks that it may have
+        try:
+            user = await site.desk.ask(_let_in, site, request, fields, password or None)
+        except PenstockError as error:
+            return await site.again(
+                request, "access.html", lambda: _view(site) | {"refused": "user"}, (fields, error)
+            )
+        site.forget()
+        bound = f", of tenant {user.tenant}" if user.tenant else ""
+        return back(HERE, f"{user.name} is let in: {told(user.scopes)}{bound}.")
 
-        def act() -> str:
-            user = _let_in(site, request, fields, password or None)
-            bound = f", of tenant {user.tenant}" if user.tenant else ""
-            return f"{user.name} is let in: {told(user.scopes)}{bound}."
-
-        return await acted(site, HERE, act)
+    @get(f"{HERE}/users", opt=ADMIN)
+    async def left() -> Redirect:
+        """What the browser has as the address of a form that was refused."""
+        return Redirect(HERE, status_code=303)
 
     @post(f"{HERE}/users/remove", opt=ADMIN)
     async def remove(request: AnyRequest) -> Redirect:
@@ -83,7 +92,7 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
 
         return await acted(site, HERE, act)
 
-    return [put_user, remove]
+    return [put_user, left, remove]
 
 
 def _view(site: Site, *, everything: bool = False, made: ApiKey | None = None) -> dict[str, Any]:
@@ -100,6 +109,8 @@ def _view(site: Site, *, everything: bool = False, made: ApiKey | None = None) -
         "key": None,
         "scopes": [scope.value for scope in Scope],
         "roles": list(ROLES),
+        "refused": None,
+        **NOTHING_REFUSED,
     }
 
 

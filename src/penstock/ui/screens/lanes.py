@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
@@ -21,11 +22,22 @@ from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.domain.vitals import PoolUse
-from penstock.errors import InvalidSetting, PenstockError, UnknownLane
+from penstock.errors import InvalidSetting, PenstockError, UnknownLane, VersionChanged
 from penstock.ui import telling
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
-from penstock.ui.site import REFUSED, AnyRequest, Site, acted, form, kept, pause_asked, reason_of, who
+from penstock.ui.site import (
+    NOTHING_REFUSED,
+    REFUSED,
+    AnyRequest,
+    Site,
+    acted,
+    form,
+    kept,
+    pause_asked,
+    reason_of,
+    who,
+)
 from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 from penstock.ui.words import span
@@ -106,11 +118,21 @@ def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
         return await acted(site, f"/lanes/{name}", act)
 
     @post("/lanes/{name:str}/set", opt=ADMIN)
-    async def change(request: AnyRequest) -> Redirect:
-        name, fields, actor = request.path_params["name"], await form(request), who(request)
-        return await acted(site, f"/lanes/{name}", lambda: _set(site.seen_by(request), name, fields, actor))
+    async def change(request: AnyRequest) -> Response[bytes] | Redirect:
+        name, fields, seen = request.path_params["name"], await form(request), site.seen_by(request)
+        try:
+            said = await site.desk.ask(_set, seen, name, fields, who(request))
+        except PenstockError as error:
+            return await site.again(request, "lane.html", lambda: _lane_view(seen, name), (fields, error))
+        site.forget()
+        return back(f"/lanes/{name}", said)
 
-    return [pause, switch, test, change]
+    @get("/lanes/{name:str}/set", opt=READ)
+    async def left(request: AnyRequest) -> Redirect:
+        """What the browser has as the address of a form that was refused."""
+        return Redirect(f"/lanes/{quote(request.path_params['name'], safe='')}", status_code=303)
+
+    return [pause, switch, test, change, left]
 
 
 def defaults() -> dict[str, Any]:
@@ -187,6 +209,7 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "blocked": blocked,
         "audit": shown_entries(of_lane[:8]),
         "toml": _toml(found),
+        **NOTHING_REFUSED,
     }
 
 
@@ -254,7 +277,7 @@ def _known(site: Site, name: str) -> Lane:
 def _set(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
     found = _known(site, name)
     if fields.get("version") != str(found.version):
-        raise InvalidSetting("version", "somebody changed the lane meanwhile: look again, then change it")
+        raise VersionChanged("lane", name, found.version)
     wanted = given({k: v for k, v in fields.items() if k in SETTINGS}, SETTINGS)
     changed = {setting: value for setting, value in wanted.items() if value != found[setting]}
     if not changed:

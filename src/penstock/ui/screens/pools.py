@@ -17,12 +17,12 @@ from penstock.domain.notes import Said, alive
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
 from penstock.domain.vitals import PoolUse
-from penstock.errors import InvalidSetting, NotFound
+from penstock.errors import InvalidSetting, NotFound, PenstockError, VersionChanged
 from penstock.observability.targets import Calls
 from penstock.ui import telling
 from penstock.ui.settings import given
-from penstock.ui.site import AnyRequest, Site, acted, form, pause_asked, reason_of, who
-from penstock.ui.telling import Told, undo
+from penstock.ui.site import NOTHING_REFUSED, AnyRequest, Site, acted, form, pause_asked, reason_of, who
+from penstock.ui.telling import Told, back, undo
 from penstock.ui.times import until_of
 
 MOST_TARGETS: Final = 100
@@ -37,23 +37,19 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "pools.html", lambda: _view(site))
 
     @post("/pools/set", opt=needs(Scope.ADMIN))
-    async def change(request: AnyRequest) -> Redirect:
-        fields, actor = await form(request), who(request)
+    async def change(request: AnyRequest) -> Response[bytes] | Redirect:
+        fields = await form(request)
+        try:
+            said = await site.desk.ask(_set, site, fields, who(request))
+        except PenstockError as error:
+            return await site.again(request, "pools.html", lambda: _view(site), (fields, error))
+        site.forget()
+        return back("/pools", said)
 
-        def act() -> str:
-            name = fields.get("name", "")
-            found = site.store.pools().get(name)
-            seen = 0 if found is None else found.version
-            if seen and "version" not in fields:
-                raise InvalidSetting("name", f'there is a pool "{name}" already: change it in the list below')
-            if fields.get("version", "0") != str(seen):
-                raise InvalidSetting(
-                    "version", "somebody changed the pool meanwhile: look again, then change it"
-                )
-            changing.POOL.change(site.store, name, given(fields, POOL_SETTINGS), actor=actor, expect=seen)
-            return f'Pool "{name}" is as you said.'
-
-        return await acted(site, "/pools", act)
+    @get("/pools/set", opt=needs(Scope.READ))
+    async def left() -> Redirect:
+        """What the browser has as the address of a form that was refused."""
+        return Redirect("/pools", status_code=303)
 
     @post("/pools/{name:str}/{verb:str}", opt=needs(Scope.OPERATE))
     async def act_on_pool(request: AnyRequest) -> Redirect:
@@ -79,7 +75,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         verb, fields, actor = request.path_params["verb"], await form(request), who(request)
         return await acted(site, "/pools", lambda: _act_on_target(site, verb, fields, actor))
 
-    return [pools, change, act_on_pool, reset, act_on_target]
+    return [pools, change, left, act_on_pool, reset, act_on_target]
 
 
 def _view(site: Site) -> dict[str, Any]:
@@ -115,6 +111,7 @@ def _view(site: Site) -> dict[str, Any]:
         ],
         "more_limited": max(0, len(lanes) - MOST_LANES),
         "now": now,
+        **NOTHING_REFUSED,
     }  # fmt: skip
 
 
@@ -147,6 +144,18 @@ def _crowd(pool: str, use: PoolUse, waits: Sequence[str]) -> tuple[int, int]:
 def _waiting(said: Sequence[Said], pool: str) -> int:
     """Return how many jobs wait for a pool, of those that nodes have in hand."""
     return sum(jobs for each in said for limit, jobs in each.queues.items() if _is_of(limit, pool))
+
+
+def _set(site: Site, fields: Mapping[str, str], actor: str) -> str:
+    name = fields.get("name", "")
+    found = site.store.pools().get(name)
+    seen = 0 if found is None else found.version
+    if seen and "version" not in fields:
+        raise InvalidSetting("name", f'there is a pool "{name}" already: change it in the list below')
+    if fields.get("version", "0") != str(seen):
+        raise VersionChanged("pool", name, seen)
+    changing.POOL.change(site.store, name, given(fields, POOL_SETTINGS), actor=actor, expect=seen)
+    return f'Pool "{name}" is as you said.'
 
 
 def _act_on_target(site: Site, verb: str, fields: Mapping[str, str], actor: str) -> Told:

@@ -3,6 +3,7 @@
 const STOPS = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
 
 export function sheets() {
+  /** @type {HTMLElement | null} */ (document.querySelector("form[popover][data-open]"))?.showPopover(); // it was refused
   document.addEventListener("keydown", (event) => {
     const sheet = event.key === "Tab" ? document.querySelector("[popover]:popover-open") : null;
     if (!sheet) return;
