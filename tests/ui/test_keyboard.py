@@ -1,8 +1,11 @@
 """Without a mouse: rows are walked, sheets keep the focus, Enter does its word."""
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from penstock.ui.rendering import TURNS
 from tests.ui.browsing import serious, tab
 from tests.ui.conftest import Seeded
 from tests.ui.seed import MARKUP
@@ -20,6 +23,10 @@ ASKEW = """() => {
   });
   return [...off, ...out.filter((one) => one.checkVisibility()).map((one) => one.outerHTML)];
 }"""
+
+# What of the palette is wider than its place; a name that is cut short is not.
+WIDER = """() => [document.querySelector('#palette'), ...document.querySelectorAll('#places, #places li')]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.outerHTML)"""
 
 
 def test_rows_are_walked_on_from_where_one_is_though_the_page_changes(
@@ -76,6 +83,39 @@ def test_the_palette_finds_groups_by_how_they_begin(browser: Browser, seeded: Se
         page.keyboard.type(MARKUP[:6])
         group = page.get_by_role("option").filter(has_text="group of orders")
         expect(group).to_contain_text(MARKUP)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_palette_has_each_place_on_one_line_whatever_it_is_called(
+    browser: Browser, seeded: Seeded, width: int
+) -> None:
+    turns = re.findall(f"[{TURNS}]", "".join(map(chr, range(0x2100))))
+    for name in (f"zz{''.join(turns)}evil", f"zy{'x' * 200}"):
+        seeded.client.enqueue("orders", {"n": 1}, group=name)
+    with tab(browser, seeded.url, width=width) as page:
+        opened(page, seeded, "/lanes")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("zz")
+        group = page.get_by_role("option").filter(has_text="group of orders")
+        expect(group).to_contain_text("zz" + "".join(f"\\u{ord(turn):04x}" for turn in turns) + "evil")
+        page.locator("#goto").fill("zy")
+        expect(group).to_contain_text("zyxxx")
+        assert page.evaluate(WIDER) == []
+        assert group.locator(".faint").evaluate("hint => hint.scrollWidth <= hint.clientWidth")
+        tall = "all => new Set(all.map(one => Math.round(one.getBoundingClientRect().height))).size"
+        assert page.locator("#places li").evaluate_all(tall) == 1
+
+
+def test_the_palette_takes_what_is_longer_than_any_name(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:  # which complains of whatever is refused
+        opened(page, seeded, "/lanes")
+        page.keyboard.press("Control+k")
+        with page.expect_response("**/ui/groups?*") as answer:
+            page.locator("#goto").fill("x" * 3000)
+        assert (answer.value.status, answer.value.json()) == (200, {"groups": []})
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/groups?group=xxx*")
+        expect(page.locator("h1")).to_have_text("Groups")
 
 
 @pytest.mark.parametrize(

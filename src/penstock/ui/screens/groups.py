@@ -11,6 +11,7 @@ from penstock.api.scopes import needs
 from penstock.domain.access import Scope
 from penstock.domain.arguments import check_filter, check_group
 from penstock.domain.groups import GroupRow, behind_name
+from penstock.domain.names import MAX_LABEL_BYTES
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Store
 from penstock.ui import telling
@@ -111,6 +112,8 @@ def _begun(site: Site, begin: str) -> list[GroupRow]:
 def _alike(store: Store, lanes: Sequence[str], begin: str) -> list[GroupRow]:
     """Return some groups whose names begin like that, each lane's by its index."""
     found: list[GroupRow] = []
+    if len(begin.encode()) > MAX_LABEL_BYTES:  # longer than the name of any group
+        return found
     for lane in lanes[:LANES]:
         rows = store.list_groups(lane=lane, limit=ALIKE, after=behind_name(lane, begin.strip())).groups
         found += [row for row in rows if row.group.startswith(begin.strip())]

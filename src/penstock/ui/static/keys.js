@@ -8,11 +8,15 @@ const ACTIONS = [
   { text: "New lane", hint: "action", href: "/new-lane", scope: "admin" },
 ];
 const PAUSE_MS = 150; // whoever writes on is not done
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g; // those of rendering.py, which pages spell out
 let went = 0;
 let walked = "";
 
 /** @param {Element | null} element */
 const typing = (element) => element?.matches("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
+
+/** The text with what would rearrange it spelled out, as pages do. @param {string} text */
+const spelled = (text) => text.replace(TURNS, (turn) => `\\u${turn.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /** The row that has the focus, or else the one that was walked to: a page that is merged anew forgets marks. */
 const current = () => document.activeElement?.closest("main [data-row]") ?? document.getElementById(walked);
@@ -87,10 +91,13 @@ function palette() {
       item.setAttribute("role", "option");
       item.id = `place-${index}`;
       item.setAttribute("aria-selected", String(index === at));
+      const name = document.createElement("span");
+      name.className = "name";
+      name.title = name.textContent = spelled(place.text);
       const hint = document.createElement("span");
       hint.className = "faint";
       hint.textContent = place.hint;
-      item.append(place.text, hint);
+      item.append(name, hint);
       item.addEventListener("click", () => { location.href = place.href; });
       return item;
     }));
