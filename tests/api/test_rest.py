@@ -212,6 +212,54 @@ def test_who_has_a_lane_or_pool_is_told_so_until_it_changes(every: Http, kind: s
     assert not knows(tag)  # it is version 1 again, of another one
 
 
+@pytest.mark.parametrize("kind", ["lanes", "pools"])
+def test_a_tag_is_of_one_lane_and_of_none_that_is_made_anew(every: Http, kind: str) -> None:
+    path, edit = f"/api/{kind}/it", {"settings": {"max_in_flight": 7}}
+    old = every.request("PUT", path, json={"settings": {}}).headers["etag"]
+    every.request("DELETE", f"{path}?reason=old", headers={"If-Match": old})
+    anew = every.request("PUT", path, json={"settings": {}}).headers["etag"]
+
+    assert old.startswith('"1-')
+    assert anew.startswith('"1-')
+    assert every.request("PUT", path, json=edit, headers={"If-Match": old}).status_code == 412
+    assert every.request("DELETE", f"{path}?reason=old", headers={"If-Match": old}).status_code == 412
+    edited = every.request("PUT", path, json=edit, headers={"If-Match": f"{old}, {anew}"})
+    assert (edited.status_code, edited.json()["version"]) == (200, 2)
+    several = {"If-Match": f'"other,tag",{edited.headers["etag"]}'}
+    assert every.request("DELETE", f"{path}?reason=old", headers=several).status_code == 200
+
+
+def test_what_is_no_tag_changes_nothing(http: Http) -> None:
+    path = "/api/lanes/orders"
+    tag, edit = http.get(path).headers["etag"], {"settings": {"weight": 5}}
+    bare = tag.strip('"')
+    version, number, digest = bare.split("-")
+    for wrong in (
+        "",
+        bare,
+        version,
+        f"{tag}x",
+        f"W/{tag}",
+        f'W/"{version}"',
+        f'"0{version}"',
+        f'"{version}-"',
+        f'"{version}-{digest}"',
+        f'"{version}-{number}-"',
+        f'"{version}-{number}-{digest}0"',
+        f'{tag} "{version}"',
+        f"*, {tag}",
+        '"0"',
+    ):
+        seen = {"If-Match": wrong}
+        for refused in (
+            http.request("PUT", path, json=edit, headers=seen),
+            http.request("DELETE", f"{path}?reason=old", headers=seen),
+        ):
+            assert (refused.status_code, "ETag" in refused.json()["hint"]) == (412, True), wrong
+    assert http.get(path).headers["etag"] == tag
+    assert http.request("PUT", path, json=edit, headers={"If-Match": f'"{version}"'}).status_code == 200
+
+
 def test_a_pause_that_ended_by_itself_is_news_and_no_change() -> None:
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
     store = MemoryStore(clock=lambda: now[0], ids=Ulids(lambda: 0, bytes))

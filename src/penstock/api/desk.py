@@ -37,14 +37,14 @@ class Desk:
 
 
 def tagged(
-    request: Request[Any, Any, Any], text: str, *, of_job: bool = False, version: int | None = None
+    request: Request[Any, Any, Any], text: str, *, of_job: bool = False, mark: str | None = None
 ) -> Response[bytes]:
     """Return JSON with an ETag, or 304 to somebody who has it already.
 
     What is of a job is not to be kept on the way or on a disk, whoever asks again may say what he has.
     """
     keep = "no-store" if of_job else "private, no-cache"
-    tag = tag_of(text, version)
+    tag = tag_of(text, mark)
     known = {name.strip().removeprefix("W/") for name in request.headers.get("if-none-match", "").split(",")}
     headers = {"ETag": tag, "Cache-Control": keep}
     if known & {tag, "*"}:
@@ -52,14 +52,13 @@ def tagged(
     return json_answer(text, headers=headers)
 
 
-def tag_of(text: str, version: int | None = None) -> str:
-    """Return the ETag of what is answered; that of a thing with versions begins with its version.
+def tag_of(text: str, mark: str | None = None) -> str:
+    """Return the ETag of what is answered; that of a thing with versions begins with a mark, its version.
 
-    The version alone would not do: a pause that ends by itself changes none, and a lane that is deleted and
-    made again begins anew.
+    The version alone would not do: a pause that ends by itself changes none.
     """
     digest = blake2s(text.encode(errors="replace"), digest_size=9).hexdigest()
-    return f'"{digest}"' if version is None else f'"{version}-{digest}"'
+    return f'"{digest}"' if mark is None else f'"{mark}-{digest}"'
 
 
 def json_answer(

@@ -12,9 +12,9 @@ from litestar import Request, Response, delete, get, post, put
 from litestar.handlers import HTTPRouteHandler
 
 from penstock.api.commands import Pause, Reason, checked_reason, command
+from penstock.api.conditions import Condition, condition_of, mark_of_named
 from penstock.api.desk import Desk, json_answer, tag_of, tagged
 from penstock.api.params import items_of, read_params, text, time
-from penstock.api.problems import Problem
 from penstock.api.scopes import needs
 from penstock.client import Client
 from penstock.config import changing
@@ -22,7 +22,7 @@ from penstock.config.sources import lane_sources
 from penstock.domain.access import Scope
 from penstock.domain.lanes import Lane
 from penstock.domain.pools import Pool
-from penstock.errors import InvalidQuery, NotFound, VersionChanged
+from penstock.errors import InvalidQuery, NotFound
 from penstock.ports.store import Store
 from penstock.wire import encode, lane_object, pool_object
 
@@ -79,7 +79,7 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
 
     async def shown(client: Client, named: Named, *, status: int = 200) -> Response[bytes]:
         text = await told(client, named)
-        return json_answer(text, status=status, headers={"ETag": tag_of(text, named.version)})
+        return json_answer(text, status=status, headers={"ETag": tag_of(text, mark_of_named(named))})
 
     @get(base, name=f"list_{word}s", opt=READ)
     async def list_all(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -90,20 +90,20 @@ def _routes(desk: Desk, kind: Kind) -> list[HTTPRouteHandler]:
     async def get_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         client, name = desk.acting(request), request.path_params["name"]
         found = await desk.ask(kind.one, client.store, name)
-        return tagged(request, await told(client, found), version=found.version)
+        return tagged(request, await told(client, found), mark=mark_of_named(found))
 
     @put(f"{base}/{{name:str}}", name=f"put_{word}", opt=ADMIN)
     async def put_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         said, name = await command(request, Settings), request.path_params["name"]
-        client, expect = desk.acting(request), _expected(request)
-        now, made = await desk.ask(_put, kind, client, name, said, expect)
+        client, bound = desk.acting(request), condition_of(request)
+        now, made = await desk.ask(_put, kind, client, name, said, bound)
         return await shown(client, now, status=201 if made else 200)
 
     @delete(f"{base}/{{name:str}}", name=f"delete_{word}", opt=ADMIN, status_code=200)
     async def delete_one(request: Request[Any, Any, Any]) -> Response[bytes]:
         reason = checked_reason(read_params(items_of(request), {"reason": text}).get("reason"))
-        client, name, expect = desk.acting(request), request.path_params["name"], _expected(request)
-        return json_answer(encode(await desk.ask(_delete, kind, client, name, reason, expect)))
+        client, name, bound = desk.acting(request), request.path_params["name"], condition_of(request)
+        return json_answer(encode(await desk.ask(_delete, kind, client, name, reason, bound)))
 
     @post(f"{base}/{{name:str}}/pause", name=f"pause_{word}", opt=OPERATE, status_code=200)
     async def pause(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -134,31 +134,14 @@ def _all(kind: Kind, store: Store) -> list[dict[str, Any]]:
     return [kind.show(one, now) for one in kind.all(store).values()]
 
 
-def _expected(request: Request[Any, Any, Any]) -> int | None:
-    """Return the version that the caller saw: `If-Match: "3-…"`, or `*`, any; `If-None-Match: *` for none.
-
-    What is behind the version does not count: a pause that ended meanwhile is no change by anybody.
-    """
-    match, none = request.headers.get("if-match"), request.headers.get("if-none-match")
-    if none == "*":
-        return 0
-    if match is None:
-        return None
-    if match.strip() == "*":
-        return changing.ANY
-    version = match.strip().removeprefix("W/").strip('"').partition("-")[0]
-    if not version.isascii() or not version.isdigit() or len(version) > 9:
-        hint = "send the ETag that GET returned, in quotes"
-        raise Problem(412, "version-changed", f"If-Match {match!r} is no version", hint=hint)
-    return int(version)
-
-
-def _put(kind: Kind, client: Client, name: str, said: Settings, expect: int | None) -> tuple[Named, bool]:
+def _put(
+    kind: Kind, client: Client, name: str, said: Settings, bound: Condition | None
+) -> tuple[Named, bool]:
     if said.reason is not None and kind is not LANE:
         raise InvalidQuery("reason", f"the audit keeps none of a change of a {kind.word}: leave it out")
     why = {} if said.reason is None else {"reason": checked_reason(said.reason)}
     put: tuple[Named, bool] = kind.change(
-        client.store, name, said.settings, actor=client.actor, expect=expect, **why
+        client.store, name, said.settings, actor=client.actor, bound=bound, **why
     )
     return put
 
@@ -171,10 +154,10 @@ def _pause(
     return pause_one(name, paused=paused, actor=client.actor, reason=reason, until=until)
 
 
-def _delete(kind: Kind, client: Client, name: str, reason: str, expect: int | None) -> dict[str, Any]:
+def _delete(kind: Kind, client: Client, name: str, reason: str, bound: Condition | None) -> dict[str, Any]:
     found = kind.one(client.store, name)
-    if expect not in (None, changing.ANY, found.version):
-        raise VersionChanged(kind.word, name, found.version)
+    if bound is not None:
+        bound(kind.word, name, found)
     delete_one = client.store.delete_lane if kind is LANE else client.store.delete_pool
     delete_one(name, actor=client.actor, reason=reason)
     return {"deleted": name}

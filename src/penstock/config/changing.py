@@ -33,18 +33,22 @@ class Kind(Generic[Named]):
         *,
         actor: str,
         expect: int | None = None,
+        bound: Callable[[str, str, Named | None], None] | None = None,
         **why: str,
     ) -> tuple[Named, bool]:
         """Change these settings, or make it with them; return it and whether it is new.
 
         `expect` is the version that the caller saw (0 = none, ANY): raise VersionChanged when it is another
         one. Who expects nothing changes what is there, also if others just did. Of a lane `reason` is kept.
+        `bound` is asked about what is there, with its kind and name, and raises VersionChanged itself.
         """
         for tried in range(TRIES):
             before = self.all(store).get(name)
             seen = 0 if before is None else before.version
             if expect not in (None, seen) and not (expect == ANY and seen):
                 raise VersionChanged(self.word, name, seen)
+            if bound is not None:
+                bound(self.word, name, before)
             wanted = self.make(name, **{**({} if before is None else before.settings), **given})
             try:
                 return self.put(store, wanted, actor=actor, expect=seen, **why), before is None

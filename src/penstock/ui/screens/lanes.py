@@ -259,8 +259,8 @@ def _pause(site: Site, name: str, verb: str, fields: Mapping[str, str], actor: s
 
 def _switch(site: Site, name: str, fields: Mapping[str, str], actor: str, *, enabled: bool) -> Told:
     _known(site, name)
-    why = {"actor": actor, "reason": reason_of(fields)}
-    changing.LANE.change(site.store, name, {"enabled": enabled}, expect=changing.ANY, **why)
+    wanted, reason = {"enabled": enabled}, reason_of(fields)
+    changing.LANE.change(site.store, name, wanted, actor=actor, expect=changing.ANY, reason=reason)
     site.store.wake([name])
     if enabled:
         return Told(f'Lane "{name}" is enabled.')
