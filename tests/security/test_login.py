@@ -4,8 +4,8 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from time import thread_time
 from typing import TypeVar
@@ -16,8 +16,9 @@ import pytest
 from penstock import Client, NewJob
 from penstock.api.callers import IDLE, LONGEST, Callers, cookie_of
 from penstock.api.login import MOST_WAITING, PER_NAME, Door, Proof
-from penstock.domain.access import hashed, new_token
+from penstock.domain.access import ROLES, hashed, new_token
 from penstock.domain.ulid import Ulids
+from penstock.passwords import _TURNS, AT_ONCE, SALT_BYTES, kept
 from penstock.ports.clock import SystemClock
 from penstock.ports.executor import Executor, ThreadExecutor
 from penstock.stores.memory import MemoryStore
@@ -128,6 +129,31 @@ def test_who_guesses_many_at_once_has_to_wait_too(sqlite_url: str) -> None:
             answers = Counter(guessers.map(guess, range(MOST_WAITING)))
 
     assert answers == {401: PER_NAME, 429: MOST_WAITING - PER_NAME}
+
+
+def test_many_who_log_in_at_once_are_told_to_come_again_in_a_moment(sqlite_url: str) -> None:
+    """They did not fail: who waits for a turn gets in, and the others hear no word of failures."""
+    more = 5
+    with Client(sqlite_url) as client, served(client, login=True) as http:
+        secret, names = kept(PASSWORD, bytes(SALT_BYTES)), [f"u{n}" for n in range(MOST_WAITING + more)]
+        for name in names:
+            client.store.put_user(name, password=secret, scopes=ROLES["viewer"], tenant=None, actor="test")
+
+        def enter(name: str) -> httpx.Response:
+            form = {"name": name, "password": PASSWORD}
+            return http.request("POST", "/login", data=form, headers={"Origin": http.node.url})
+
+        with ThreadPoolExecutor(len(names)) as people, ExitStack() as turns:
+            for _ in range(AT_ONCE):
+                turns.enter_context(_TURNS)  # nobody's password is compared until these are given back
+            answers = as_completed([people.submit(enter, name) for name in names])
+            refused = [next(answers).result() for _ in range(more)]
+            turns.close()
+            entered = [answer.result() for answer in answers]
+
+    assert [(one.status_code, one.headers["retry-after"]) for one in refused] == [(503, "2")] * more
+    assert all("Try again in a moment" in one.text for one in refused)
+    assert [one.status_code for one in entered] == [303] * MOST_WAITING
 
 
 def test_a_log_in_gives_a_new_session_and_ends_the_one_before(locked: Http) -> None:

@@ -28,6 +28,7 @@ PER_NAME: Final = 10
 PER_ADDRESS: Final = 30
 WITHIN_S: Final = 300.0
 MOST_WAITING: Final = 20
+BUSY_S: Final = "2"  # about as long as so many take
 _LOG: Final = logging.getLogger("penstock.access")
 
 
@@ -94,8 +95,13 @@ class Door:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= MOST_WAITING:
-            hint = "wait a moment and try again"
-            raise Problem(429, "too-many-failures", "very many log in at once", hint=hint)
+            raise Problem(
+                503,
+                "too-busy",
+                "very many log in at once",
+                hint="wait a moment and try again",
+                headers={"Retry-After": BUSY_S},
+            )
         self._waiting += 1
         try:
             async with self._work:

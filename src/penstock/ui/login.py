@@ -15,6 +15,8 @@ from penstock.api.problems import Problem
 from penstock.api.scopes import FORM, OPEN, who_of
 
 WRONG: Final = "Name or password are wrong."
+TOO_MANY: Final = "Too many attempts. Wait a few minutes and try again."
+BUSY: Final = "Very many people log in right now. Try again in a moment."
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 
@@ -53,7 +55,7 @@ def login_pages(door: Door) -> list[HTTPRouteHandler]:
         try:
             token = await door.log_in(proof, address=address, before=_session(request))
         except Problem as problem:
-            said = "Too many attempts. Wait a few minutes and try again."
+            said = BUSY if problem.kind == "too-busy" else TOO_MANY
             return page(where, said=said, status=problem.status, retry=problem.headers.get("Retry-After", ""))
         if token is None:
             return page(where, said=WRONG, status=401)
