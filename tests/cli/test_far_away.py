@@ -180,6 +180,8 @@ def test_what_a_tenants_key_does_is_done(allowed: Callable[..., Result], place: 
         shown = allowed("operator", line, tenant="acme")
         assert (shown.exit_code, "max_in_flight" in shown.stdout) == (0, True), shown.output
         assert "not told to this key" in shown.stderr
+        assert "database" not in shown.stdout
+        assert "default" in shown.stdout
         assert "changed" not in json.loads(allowed("operator", f"{line} --json", tenant="acme").stdout)
 
 

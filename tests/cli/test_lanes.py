@@ -53,12 +53,14 @@ def test_show_has_every_setting_and_who_changed_it(ready: Run, read: RunJson) ->
     assert rows["rate"][:2] == ["5/s", "database"]
     assert rows["rate"][2].startswith("cli:")
     assert rows["enabled"][:2] == ["false", "database"]
-    assert rows["batch_size"][:2] == ["500", "default"]
-    assert rows["batch_size"][2].startswith("penstock dev ")
+    assert rows["batch_size"] == ["500", "default", "-"]
     assert rows["queue"] == ["-", "default", "-"]
     shown = read("lanes", "show", "hello")
     assert shown["changed"]["rate"]["actor"].startswith("cli:")
+    assert "batch_size" not in shown["changed"]
     assert shown["version"] == 2
+    ready("lanes", "set", "hello", "rate=")
+    assert {row[0]: row[1:] for row in cells(ready, "lanes", "show", "hello")}["rate"][2].startswith("cli:")
 
 
 def test_show_says_which_settings_a_file_made(ready: Run, read: RunJson, file: str) -> None:
@@ -85,6 +87,13 @@ def test_the_name_of_any_file_can_be_kept(ready: Run, read: RunJson, file: str) 
     ready("lanes", "apply", str(odd))
 
     assert read("lanes", "show", "orders")["sources"]["pool"] == "??" + "x" * 98
+
+
+@pytest.mark.parametrize("name", ["default", "database"])
+def test_a_file_is_not_taken_for_what_its_name_says(ready: Run, read: RunJson, file: str, name: str) -> None:
+    ready("lanes", "apply", str(Path(file).rename(Path(file).with_name(name))))
+
+    assert read("lanes", "show", "orders")["sources"]["pool"] == f"./{name}"
 
 
 def test_set_changes_what_is_named_and_leaves_the_rest(ready: Run, read: RunJson) -> None:

@@ -108,7 +108,7 @@ def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None
         lambda: last_changes(client.store, name, kind.settings, kind=kind.word, pages=AUDIT_PAGES)
     )
     if changes is None:
-        note("note: who changed what is not told to this key", fg="yellow")
+        note("note: where settings come from and who changed them is not told to this key", fg="yellow")
     if as_json:
         print_json(kind.show(found, now) | _changed_by(kind, found, changes))
         return
@@ -116,7 +116,9 @@ def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None
     for setting, meaning in kind.settings.items():
         value, entry = found.settings[setting], (changes or {}).get(setting)
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
-        rows.append((setting, value, source_of(value, meaning.default, entry), who or "-"))
+        told = changes is not None or value == meaning.default
+        source = source_of(value, meaning.default, entry) if told else None
+        rows.append((setting, value, source, who or "-"))
     print_table(["setting", "value", "from", "last changed by"], rows)
     if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""

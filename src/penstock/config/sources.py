@@ -15,10 +15,14 @@ DATABASE: Final = "database"
 
 
 def source_of(value: object, default: object, entry: AuditEntry | None) -> str:
-    """Return `default`, the name of the file that was applied, or else `database`."""
+    """Return `default`, the name of the file that was applied, or else `database`.
+
+    A file that has one of these words as its name is `./default`.
+    """
     if value == default:
         return DEFAULT
-    return (None if entry is None else applied_from(entry.reason)) or DATABASE
+    file = (None if entry is None else applied_from(entry.reason)) or None
+    return f"./{file}" if file in (DEFAULT, DATABASE) else file or DATABASE
 
 
 def lane_sources(store: Store, lane: Lane) -> dict[str, dict[str, Any]]:
@@ -38,16 +42,21 @@ def lane_sources(store: Store, lane: Lane) -> dict[str, dict[str, Any]]:
 def last_changes(
     store: Store, name: str, settings: Mapping[str, Setting], *, kind: str, pages: int
 ) -> dict[str, AuditEntry]:
-    """Return who changed each setting last, as far back as so many pages of the audit go."""
+    """Return who changed each setting last, as far back as so many pages of the audit go.
+
+    Who made it changed what he gave it, and none of its defaults.
+    """
     found: dict[str, AuditEntry] = {}
     after = None
     for _ in range(pages):
         page = store.audit_log(lane=name if kind == "lane" else None, limit=PAGE, after=after)
         for entry in page.entries:
             changed = _changed(kind, name, entry)
+            made = bool(changed) and entry.action == f"{kind}.create"
             for setting in changed.keys() & settings.keys():
-                found.setdefault(setting, entry)
-            if changed and entry.action == f"{kind}.create":
+                if not (made and changed[setting] == settings[setting].default):
+                    found.setdefault(setting, entry)
+            if made:
                 return found
         after = page.next
         if after is None:
