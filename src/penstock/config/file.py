@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.brokers.files import text_of
 from penstock.config.keys import FILES, KEYS, NAMED, SECTIONS
 from penstock.config.lines import line_of
 from penstock.domain.names import near
@@ -13,6 +14,7 @@ from penstock.errors import InvalidConfig
 
 FILE_NAME: Final = "penstock.toml"
 VARIABLE: Final = "PENSTOCK_CONFIG"
+LONGEST: Final = 16 * 1024 * 1024  # room for tens of thousands of lanes
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ def find(given: Path | None, environ: Mapping[str, str]) -> Path | None:
 def parsed(path: Path) -> ConfigFile:
     """Return the file's tables, whatever they are, or raise InvalidConfig."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path, LONGEST)
         tables = tomllib.loads(text)
     except OSError as error:
         raise InvalidConfig([f"{path}: cannot be read: {error.strerror}"]) from error

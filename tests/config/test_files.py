@@ -1,0 +1,54 @@
+"""Files with a secret or a configuration: those without an end, without a writer, and those of a shell."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.brokers.files import LONGEST, content_of
+from penstock.config import file as files
+from penstock.errors import InvalidConfig, InvalidSetting
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    """A pipe with a name, which nobody writes to."""
+    os.mkfifo(tmp_path / "fifo")
+    return tmp_path / "fifo"
+
+
+def test_a_file_that_is_none_is_not_waited_for(fifo: Path) -> None:
+    for path in (Path("/dev/zero"), fifo):
+        with pytest.raises(InvalidSetting, match=f"{path} cannot be read: it is no regular file"):
+            content_of("api_key_FILE", str(path))
+        with pytest.raises(InvalidConfig, match=f"{path}: cannot be read: it is no regular file"):
+            files.read(path)
+
+
+def test_what_is_far_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    long.touch()
+    os.truncate(long, 1 << 34)  # nothing is on the disk
+
+    with pytest.raises(InvalidSetting, match="it is longer than 64 KiB"):
+        content_of("api_key_FILE", str(long))
+    with pytest.raises(InvalidConfig, match="it is longer than 16384 KiB"):
+        files.read(long)
+    os.truncate(long, 0)
+    long.write_text("x" * (LONGEST - 1) + "\n")
+    assert len(content_of("api_key_FILE", str(long))) == LONGEST - 1
+
+
+def test_what_a_shell_hands_over_is_read() -> None:
+    ours, theirs = os.pipe()
+    os.write(theirs, b"pk_1\n")
+    os.close(theirs)
+    try:
+        assert content_of("api_key_FILE", f"/dev/fd/{ours}") == "pk_1"
+    finally:
+        os.close(ours)
+
+
+def test_a_folder_is_still_called_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="cannot be read: Is a directory"):
+        content_of("api_key_FILE", str(tmp_path))
