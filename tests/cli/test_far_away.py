@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -314,3 +315,30 @@ def test_a_store_that_is_named_goes_before_a_node_of_the_environment(
     assert CliRunner().invoke(main, ["keys", "list", "--store", store]).exit_code == 0
     monkeypatch.setenv("PENSTOCK_STORE", store)
     assert CliRunner().invoke(main, ["users", "list"]).exit_code == 0
+
+
+class Agreeable(BaseHTTPRequestHandler):
+    """What answers everything with an empty object, as some gateways do."""
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_POST = do_PUT = answer  # noqa: N815 - as the standard library calls them
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_what_says_yes_to_everything_is_no_node() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Agreeable) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        far = ["--url", f"http://127.0.0.1:{server.server_port}"]
+        for line in ("lanes list", "jobs list", "enqueue hello 1", "top --once", "nodes list"):
+            result = CliRunner().invoke(main, [*line.split(), *far])
+            assert result.exit_code == 4, (line, result.output)
+            assert "what answers there is no Penstock node" in result.stderr
+        server.shutdown()

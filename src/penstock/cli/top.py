@@ -78,11 +78,14 @@ def top(*, once: bool, as_json: bool, config: Path | None, **_ways: object) -> N
 
 def _asked(node: str, key: str | None = None) -> Figures:
     try:
-        return ask(node, "/api/stats", key=key)
+        found = ask(node, "/api/stats", key=key)
     except NotLetIn as error:
         raise Refused(str(error)) from error
     except NodeUnreachable as error:
         raise Unreachable(str(error)) from error
+    if not isinstance(found.get("lanes"), list) or not isinstance(found.get("node"), dict):
+        raise Unreachable(str(NodeUnreachable(node, "what answers there is no Penstock node")))
+    return found
 
 
 def _serves(address: str, url: str) -> bool:

@@ -32,6 +32,7 @@ from penstock.errors import (
 from penstock.wire import encode, enqueue_object, job_objects
 
 PATIENCE_S: Final = 30.0
+NO_NODE: Final = "what answers there is no Penstock node"
 LONGEST_ANSWER: Final = 256 * 1024 * 1024
 _NOBODY: Final = re.compile(r'no (\w+) "(.*)"', re.DOTALL)
 _QUOTED: Final = re.compile(r'"(.*?)"', re.DOTALL)
@@ -135,7 +136,7 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise StoreUnavailable(f"{method} {self.url} (what answers there is no Penstock node)")
+            raise StoreUnavailable(f"{method} {self.url} ({NO_NODE})")
         if answer.status >= 400:
             raise error_of(answer.status, found)
         # A payload is cut out, not decoded: it is shown byte for byte.

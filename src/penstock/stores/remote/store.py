@@ -17,7 +17,7 @@ from penstock.domain.operations import NewOperation, Operation, OperationPage
 from penstock.domain.reports import Word
 from penstock.domain.standing import NodeRow
 from penstock.domain.states import Effect, JobState, Verb
-from penstock.errors import InvalidJob, KeyConflict, NotFound, PenstockError, UnknownLane
+from penstock.errors import InvalidJob, KeyConflict, NotFound, PenstockError, StoreUnavailable, UnknownLane
 from penstock.ports.insight import GroupPage
 from penstock.ports.store import Done, Reported, Timeline
 from penstock.stores.remote.decoding import (
@@ -32,7 +32,7 @@ from penstock.stores.remote.decoding import (
     time_of,
     timeline_of,
 )
-from penstock.stores.remote.http import Api, Refused, lane_full
+from penstock.stores.remote.http import NO_NODE, Api, Refused, lane_full
 from penstock.stores.remote.settings import SettingsPart
 from penstock.wire import Raw, encode
 
@@ -68,7 +68,8 @@ class RemoteStore(SettingsPart):
 
     def check_schema(self) -> None:
         """See whether a node answers."""
-        self.api.get("/health/live")
+        if "alive" not in self.api.get("/health/live"):
+            raise StoreUnavailable(f"GET {self.api.url} ({NO_NODE})")
 
     def close(self) -> None:
         """Close connections."""
