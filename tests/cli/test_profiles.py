@@ -132,6 +132,7 @@ def test_what_works_on_a_database_takes_a_profile_of_one(run: Run, write: Write,
     for command in (["access", "list"], ["migrate"], ["doctor"]):
         refused = run(*command, "--profile", "far", code=2)
         assert "works on the database itself, not through the profile far" in refused.stderr
+        assert "without --profile and PENSTOCK_PROFILE" in refused.stderr
         assert CANARY not in refused.output
 
 
@@ -146,7 +147,16 @@ def test_what_works_on_a_database_takes_a_profile_of_one(run: Run, write: Write,
             '[profiles.prod]\nurl = "https://a"\nstore = "sqlite:///b"\n',
             "config.toml:1: profiles.prod: write url",
         ),
-        ('[profiles.prod]\nurl = "ftp://a"\n', "config.toml:1: write http://HOST:7070"),
+        ('profiles.prod = "a"\n', "config.toml:1: profiles.prod: is a table: write [profiles.prod]"),
+        ('[profiles]\nx = "a"\n', 'there is no profile "prod": write [profiles.prod] into it'),
+        ('[profiles."\\u001b[2J"]\n[profiles.b]\n', 'there is no profile "prod": there are b'),
+        ('[profiles.prod]\nurl = "ftp://a"\n', "config.toml:1: profiles.prod.url: write http://HOST:7070"),
+        ('[profiles.prod]\nurl = "https://a?b=1"\n', "config.toml:1: profiles.prod.url: write http://HOST"),
+        ('[profiles.prod]\nurl = "https://a:x"\n', "config.toml:1: profiles.prod.url: write http://HOST"),
+        (
+            '[profiles.prod]\nurl = "https://a"\napi_key = "pk_canary\\u0007"\n',
+            "config.toml:3: profiles.prod.api_key: has characters that no key has",
+        ),
         (
             '[profiles.prod]\nurl = "https://pk_canary@a"\n',
             "config.toml:2: profiles.prod.url: write",
@@ -175,6 +185,20 @@ def test_what_is_wrong_with_a_profile_is_said_without_its_secrets(
 
     assert said in refused.stderr
     assert CANARY not in refused.output
+
+
+def test_a_name_is_not_printed_as_it_is(ready: Run, write: Write) -> None:
+    write("[profiles.prod]\n")
+    refused = ready("jobs", "list", "--profile", "a\x1b[2J", code=2)
+
+    assert r"'a\x1b[2J' is no name of a profile" in refused.stderr
+    assert "\x1b" not in refused.output
+
+
+def test_two_places_at_once_are_refused(ready: Run, tmp_path: Path) -> None:
+    both = ("--url", "http://127.0.0.1:1", "--store", f"sqlite:///{tmp_path}/penstock.db")
+    for command in (["lanes", "list"], ["top", "--once"]):
+        assert "say one of them" in ready(*command, *both, code=2).stderr
 
 
 def test_without_a_file_it_is_said_what_to_write(ready: Run, write: Write) -> None:

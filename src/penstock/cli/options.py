@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -23,6 +24,7 @@ from penstock.config.profiles import VARIABLE as PROFILE
 from penstock.config.profiles import find_profile, profile_names
 from penstock.config.settings import API_KEY, load, twice, variable_of
 from penstock.domain.arguments import check_reason
+from penstock.domain.sense import is_callable
 from penstock.errors import InvalidConfig, InvalidJob, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
 
@@ -187,8 +189,8 @@ def named_way(*, here: bool = False) -> Way | None:
         {name: context.params[name] for name in WAYS if context.get_parameter_source(name) is source}
         for source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
     )
-    if "profile" in said and len(said) > 1:
-        raise click.UsageError("--profile is a connection as --url and --store are: say one of them")
+    if len(said) > 1 and ("profile" in said or not here):
+        raise click.UsageError("--url, --store and --profile each say where to work: say one of them")
     in_file = os.environ.get(variable_of(f"store{FILE}"))
     if here and ("url" in told or in_file):
         told.pop("api", None)
@@ -200,16 +202,30 @@ def named_way(*, here: bool = False) -> Way | None:
     else:
         return None
     if here and is_api(way.url):
-        raise not_here(context, way.url if way.profile is None else f"the profile {way.profile}")
+        raise not_here(context, way)
     return way
 
 
 def _of_profile(name: str) -> Way:
     found = find_profile(name, os.environ)
-    problem = not_an_api(found.url) if found.url is not None else _not_a_store(found.store or "")
+    problem = _not_a_node(found.url) if found.url is not None else _not_a_store(found.store or "")
     if problem is not None:
-        raise InvalidConfig([f"{found.where}: {problem}"])
+        key = "store" if found.url is None else "url"
+        raise InvalidConfig([f"{found.where}: profiles.{name}.{key}: {problem}"])
     return Way(found.url or found.store or "", found.key, name)
+
+
+def _not_a_node(url: str) -> str | None:
+    """Return also what opening it would find wrong, which then names neither file nor profile."""
+    if problem := not_an_api(url):
+        return problem
+    parts = urlsplit(url)
+    try:
+        fine = is_callable(url) and parts.port != 0
+    except ValueError:  # a port that is no number
+        fine = False
+    whole = fine and not (parts.username or parts.query or parts.fragment)
+    return None if whole else "write http://HOST:7070 or https://HOST, without a user or a query"
 
 
 def _not_a_store(url: str) -> str | None:
@@ -220,11 +236,14 @@ def _not_a_store(url: str) -> str | None:
     return None
 
 
-def not_here(context: click.Context, through: str) -> Misconfigured:
+def not_here(context: click.Context, way: Way) -> Misconfigured:
     """Return the error about a command that a node's API is no way to."""
+    through = way.url if way.profile is None else f"the profile {way.profile}"
+    without = "--url and PENSTOCK_URL" if way.profile is None else "--profile and PENSTOCK_PROFILE"
     return Misconfigured(
         f"{context.command_path} works on the database itself, not through {through}: run it where the"
-        " database is, without --url and PENSTOCK_URL, or name the database with --store or PENSTOCK_STORE"
+        f" database is, without {without}, or name the database with --store or PENSTOCK_STORE, or with the"
+        " --profile of one"
     )
 
 

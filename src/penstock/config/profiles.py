@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.brokers.files import FILE, content_of
 from penstock.config.file import ConfigFile, hinted, parsed
+from penstock.domain.access import proof
 from penstock.errors import InvalidConfig, InvalidSetting
 
 VARIABLE: Final = "PENSTOCK_PROFILE"
@@ -42,18 +43,24 @@ def profile_names(environ: Mapping[str, str]) -> list[str]:
         tables = parsed(profiles_file(environ)).tables.get(TABLE)
     except InvalidConfig:
         return []
-    return sorted(tables) if isinstance(tables, Mapping) else []
+    found = tables.items() if isinstance(tables, Mapping) else ()
+    return sorted(name for name, table in found if isinstance(table, Mapping) and name.isprintable())
 
 
 def find_profile(name: str, environ: Mapping[str, str]) -> Profile:
     """Return what a profile says, or raise InvalidConfig; what is wrong with others does not matter."""
     path = profiles_file(environ)
+    if not name.isprintable():  # printed as it is, it would move the cursor
+        raise InvalidConfig([f"{path}: {name!r} is no name of a profile: it has control characters"])
     if not path.exists():
         problem = f'{path}: there is no such file, and so no profile "{name}"'
         raise InvalidConfig([f"{problem}: write [{TABLE}.{name}] into it, {EXAMPLE}"])
     file = parsed(path)
     tables = file.tables.get(TABLE, {})
-    if not isinstance(tables, Mapping) or not isinstance(tables.get(name), Mapping):
+    if isinstance(tables, Mapping) and not isinstance(tables.get(name, {}), Mapping):
+        file.complain([TABLE, name], f"is a table: write [{TABLE}.{name}] and its keys below it")
+        file.raise_problems()
+    if not isinstance(tables, Mapping) or name not in tables:
         there = profile_names(environ)
         known = f"there are {', '.join(there)}" if there else f"write [{TABLE}.{name}] into it, {EXAMPLE}"
         raise InvalidConfig([f'{path}: there is no profile "{name}": {known}'])
@@ -78,8 +85,17 @@ def _read(file: ConfigFile, name: str, table: Mapping[str, Any]) -> Profile:
         file.complain([TABLE, name], "an api_key is for a url: a database asks for no key")
     if "@" in said.get("url", ""):
         file.complain([TABLE, name, "url"], "write it without a user: the key goes into api_key_FILE")
+    try:
+        proof(said.get("api_key"))
+    except InvalidSetting as error:
+        file.complain([TABLE, name, *_written(table, "api_key")], error.problem)
     file.raise_problems()
     return Profile(file.where([TABLE, name]), said.get("url"), said.get("store"), said.get("api_key"))
+
+
+def _written(table: Mapping[str, Any], key: str) -> list[str]:
+    """Return the key as the table has it: the value itself, or the file that holds it."""
+    return [one for one in (key, f"{key}{FILE}") if one in table]
 
 
 def _held(file: ConfigFile, name: str, key: str, path: str) -> str:
