@@ -98,7 +98,8 @@ async def test_one_node_leads_and_hands_over_when_it_stops(engine: Engine) -> No
             await engine.until(second.leader.leads)
 
     changes = [(e.node, e.leads) for e in engine.events if isinstance(e, LeaderChanged)]
-    assert changes[:2] == [(first.deck.node, True), (first.deck.node, False)]
+    assert changes[0] == (first.deck.node, True)
+    assert {(first.deck.node, False), (second.deck.node, True)} <= set(changes)  # whoever tells it sooner
 
 
 async def test_on_standby_only_the_leader_dispatches(engine: Engine) -> None:

@@ -8,7 +8,7 @@ from penstock.testing.sim.bugs import BUGS
 from penstock.testing.sim.plant import Bug, Edit, EditDoesNotFit, hunt, planted
 from penstock.testing.sim.run import run_seed
 
-SHORT = range(150)
+SHORT = range(200)
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
