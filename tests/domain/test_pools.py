@@ -1,9 +1,10 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from penstock.domain.lanes import lane
-from penstock.domain.pools import POOL_SETTINGS, Pool, check_pool, pool
+from penstock.domain.pools import POOL_SETTINGS, Pool, check_pool, mark, marks, pool
 from penstock.errors import InvalidSetting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -72,3 +73,45 @@ def test_the_pool_of_a_lane_exists() -> None:
     check_pool("web", ["web"])
     with pytest.raises(InvalidSetting, match='unknown pool "wbe"; did you mean web'):
         check_pool("wbe", ["web"])
+
+
+def test_a_mark_says_how_the_pool_is_set() -> None:
+    web = pool("web", rate="2/s", burst=1, key="tenant")
+
+    assert mark(web, of_lane=False) == "waits for pool: web (rate = 2/s, burst = 1, key = tenant)"
+    assert (
+        mark(web, of_lane=True) == "waits for the pool of its lane: web (rate = 2/s, burst = 1, key = tenant)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "pools", "stands"),
+    [
+        ("web", [pool("web", rate="2/s")], True),
+        ("web", [pool("web", rate="2/s"), pool("db", rate="1/s")], True),
+        ("web", [pool("web", rate="3/s")], False),
+        ("web", [pool("web", rate="2/s", key="tenant")], False),
+        ("db", [pool("web", rate="2/s"), pool("db", rate="2/s")], False),
+        (None, [pool("web", rate="2/s")], False),
+        ("web", [], False),
+    ],
+)
+def test_the_mark_of_a_lanes_pool_stands_while_neither_is_set_otherwise(
+    own: str | None, pools: list[Pool], *, stands: bool
+) -> None:
+    before = mark(pool("web", rate="2/s"), of_lane=True)
+
+    assert (before in marks(own, {each.name: each for each in pools})) is stands
+
+
+def test_the_mark_of_a_pool_that_jobs_name_themselves_stands_whatever_their_lane_has() -> None:
+    web = pool("web", rate="2/s")
+
+    assert mark(web, of_lane=False) in marks(None, {"web": web})
+    assert mark(web, of_lane=False) not in marks("web", {})
+
+
+def test_a_pause_takes_no_mark_away() -> None:
+    web = pool("web", rate="2/s")
+
+    assert mark(web, of_lane=True) in marks("web", {"web": replace(web, paused=True, version=2)})

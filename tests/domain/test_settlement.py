@@ -22,7 +22,17 @@ from penstock.domain.outcomes import (
     Running,
     Succeeded,
 )
-from penstock.domain.settlement import Landing, key_taken, land, late, moved, occupied, still_asked, went
+from penstock.domain.settlement import (
+    Landing,
+    key_taken,
+    land,
+    late,
+    moved,
+    occupied,
+    recalled,
+    still_asked,
+    went,
+)
 from penstock.domain.states import IN_FLIGHT, LIVE, TERMINAL, VERBS, JobState, Move, Reason, Verb
 from penstock.errors import IllegalTransition
 
@@ -63,7 +73,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Failed, texts, delays),
     st.builds(Dead, st.sampled_from(Reason), texts),
     st.builds(Deferred, delays, texts),
-    st.builds(Returned, st.text(max_size=5), st.none() | delays),
+    st.builds(Returned, st.text(max_size=5), st.none() | delays, st.none() | st.text(max_size=5)),
     st.builds(Expired),
     st.builds(Held, st.just("context_missing")),
     st.builds(Lapsed, st.sampled_from([None, True, False]), st.booleans()),
@@ -228,6 +238,25 @@ def test_a_job_returned_for_a_while_waits_that_long_and_is_never_early(
     landing = land(row(due_at=due_at), Returned("no token", MINUTE), now=NOW)
 
     assert landing.job == row(S.PENDING, due_at=expected, epoch=None, node=None, claimed_at=None)
+
+
+def test_a_job_that_its_pool_put_back_says_so_until_something_becomes_of_it() -> None:
+    back = land(row(open=True), Returned("limit", MINUTE, "waits"), now=NOW).job
+
+    assert (back.state, back.due_at, back.reason) == (S.PENDING, NOW + MINUTE, "waits")
+    come = recalled(back, NOW)
+    assert come.job == back._replace(due_at=NOW, reason=None)
+    assert come.audit is not None
+    assert (come.audit.action, come.audit.before, come.audit.after) == ("hurry", "pending", "pending")
+    assert recalled(back._replace(due_at=NOW - HOUR), NOW).job.due_at == NOW - HOUR
+    assert land(back, Succeeded(), now=NOW).job.reason is None
+    assert land(back, Expired(), now=NOW).job.reason is None
+    assert moved(back, Verb.CANCEL, Move.CANCEL, now=NOW).reason is None
+
+
+@pytest.mark.parametrize(("verb", "reason"), [(Verb.CANCEL, None), (Verb.HOLD, "operator")])
+def test_a_job_put_back_that_somebody_asked_for_waits_for_no_pool(verb: Verb, reason: str | None) -> None:
+    assert land(row(), Returned("limit", MINUTE, "waits"), now=NOW, request=verb).job.reason == reason
 
 
 def test_a_job_occupies_its_slot_while_it_is_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from penstock.domain.limits import Account, Lease, Limit
 from penstock.domain.pools import pool
 from penstock.domain.rates import Bucket
-from penstock.domain.vitals import KeyUse, PoolUse, limit_of, pool_limits, pool_uses
+from penstock.domain.vitals import KeyUse, PoolUse, limit_of, pool_limits, pool_uses, put_back_s
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 LATER, BEFORE = NOW + timedelta(seconds=5), NOW - timedelta(seconds=5)
@@ -79,3 +79,9 @@ def test_of_very_many_keys_the_fullest_are_named_and_those_at_rest_are_not() -> 
     assert (found.keys, found.at_limit) == (20, 10)
     assert [each.key for each in found.crowded] == ["k9", "k7", "k5", "k3", "k19"]
     assert [each.key for each in use("mail", k0=rests, k1=busy).crowded] == ["k1"]
+
+
+def test_the_longest_wait_of_a_lane_counts() -> None:
+    found = [("a", BEFORE), ("a", NOW), ("b", LATER), ("c", None)]
+
+    assert put_back_s(found, NOW) == {"a": 5.0, "b": 0.0}

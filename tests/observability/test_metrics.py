@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from penstock import Client
 from penstock.domain.lanes import lane
 from penstock.domain.limits import Limit, Need
+from penstock.domain.outcomes import Returned
 from penstock.domain.pools import pool
 from penstock.errors import StoreUnavailable
 from penstock.observability.depths import Counts, Depths
@@ -36,6 +37,7 @@ from penstock.ports.events import (
     TargetChanged,
 )
 from penstock.ports.flow import Scouted, Work
+from penstock.ports.store import Ask
 from penstock.stores.connect import connect
 from tests.observability.ticking import Ticking
 
@@ -189,6 +191,21 @@ def test_a_scrape_shows_the_jobs_of_the_store(client: Client, registry: Collecto
     assert value(registry, "oldest_due_seconds", lane="orders") == pytest.approx(300, abs=60)
     assert abs(value(registry, "node_clock_skew_seconds") or 0) < 5
     assert value(registry, "store_up") == 1
+
+
+def test_a_scrape_shows_what_pools_put_back(client: Client, registry: CollectorRegistry) -> None:
+    clock, store = SystemClock(), client.store
+    client.enqueue("orders", {"n": 1}, run_at=clock.now() - timedelta(minutes=5))
+    claim = store.claim(Ask(lane="orders", node=1, limit=1))
+    assert claim is not None
+    back = Returned("limit of pool/web/acme", timedelta(minutes=1), "waits for pool: web")
+    store.settle(claim, {claim.jobs[0].job.arrival: back})
+    registry.register(
+        Depths(client.counts, store.scout, store.vitals, now=clock.now, monotonic=clock.monotonic)
+    )
+
+    assert value(registry, "put_back_seconds", lane="orders") == pytest.approx(300, abs=60)
+    assert value(registry, "oldest_due_seconds", lane="orders") == 0
 
 
 def test_a_scrape_shows_how_the_store_does(client: Client, registry: CollectorRegistry) -> None:

@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ import pytest
 
 from penstock.domain.job import NewJob
 from penstock.domain.ordering import Mode
+from penstock.domain.outcomes import Returned
 from penstock.domain.states import Verb
 from penstock.ports.clock import SystemClock
 from penstock.ports.store import Ask, Store
@@ -55,6 +57,7 @@ LOOKS: Final[dict[str, Look]] = {
     "a job in no group": lambda store: store.standing("due-77"),
     "nodes": lambda store: store.nodes(),
     "who leads": lambda store: store.leader(),
+    "what pools put back": lambda store: store.vitals(),
 }
 
 
@@ -69,6 +72,11 @@ def _prepare(store: Store) -> None:
     store.claim_groups(Ask(lane=TENANT_GROUPS, node=1, limit=10))
     store.operate(Verb.HOLD, ["tgroup-700"], actor="ops", reason="because")
     store.pause_group(GROUPS, "group-00000001", paused=True, actor="ops", reason="because")
+    for mark in ("waits for pool: web", "waits for pool: mail"):
+        claim = store.claim(Ask(lane=PLAIN, node=1, limit=5_000))
+        assert claim is not None
+        back = Returned("limit", timedelta(minutes=1), mark)
+        store.settle(claim, {each.job.arrival: back for each in claim.jobs})
     for n in range(200):
         store.beat(store.register_node(f"host-{n}"))
 

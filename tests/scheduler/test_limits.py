@@ -11,11 +11,12 @@ from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Receipt
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
-from penstock.ports.events import Called, Claimed, LaneChanged, ReturnedJobs
+from penstock.ports.events import Called, Claimed, LaneChanged, Recalled, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
 
 TTL = timedelta(seconds=1)
+BEFORE_THEIR_TIME_S = 25  # those of a limit as slow as 2/h are put back for a minute
 SLACK_S = 0.1  # what a busy test machine may shift a call by
 
 
@@ -207,6 +208,30 @@ async def test_what_waits_for_the_pool_of_its_lane_goes_at_once_when_that_is_fas
         await engine.ended(*ids)
 
     assert {call.envelope.id for call in engine.sent} == set(ids)
+
+
+@pytest.mark.parametrize("change", ["raised", "without rate", "another pool", "no pool"])
+async def test_what_a_key_of_a_pool_put_back_goes_at_once_when_that_is_set_otherwise(
+    engine: Engine, change: str
+) -> None:
+    """Jobs that were put back kept the time they were given, up to a minute."""
+    engine.store.put_pool(pool("web", rate="2/h", burst=1, key="tenant"), actor="test")
+    engine.store.put_pool(pool("more", rate="100/s", burst=50), actor="test")
+    engine.lane(pool="web")
+    ids = engine.enqueue(*({"tenant": "acme", **({"group": "g"} if each % 2 else {})} for each in range(20)))
+    async with engine.node():
+        await engine.until(lambda: any(job.live.reason for job in engine.store.find(ids).values()))
+        if change in ("another pool", "no pool"):
+            engine.lane(pool="more" if change == "another pool" else None)
+        else:
+            rate = "100/s" if change == "raised" else None
+            engine.store.put_pool(pool("web", rate=rate, burst=50, key="tenant"), actor="test")
+        began = engine.clock.monotonic()
+        await engine.ended(*ids)
+
+    assert {call.envelope.id for call in engine.sent} == set(ids)
+    assert engine.clock.monotonic() - began < BEFORE_THEIR_TIME_S
+    assert engine.seen(Recalled)
 
 
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:

@@ -82,6 +82,15 @@ def test_a_rate_that_was_lowered_is_heeded_within_two_seconds() -> None:
         check_rates(deliveries(known, 8.0, 8.1, 8.2), known, moment=0.0)
 
 
+def test_a_bucket_that_was_made_smaller_owes_nothing_of_what_it_held() -> None:
+    known = settings(rate="1/s", burst=3)
+    known.pool(pool("web", rate="1/s", burst=1), 5.0)
+
+    check_rates(deliveries(known, 4.0, 4.0, 4.0, 5.0, 8.1, 9.1, 10.1), known, moment=0.0)
+    with pytest.raises(TooMany):
+        check_rates(deliveries(known, 4.0, 4.0, 4.0, 5.0, 8.1, 9.1, 9.9), known, moment=0.0)
+
+
 def test_what_is_stopped_is_known_with_its_end() -> None:
     known = settings()
     until = NOW + timedelta(seconds=3)

@@ -137,6 +137,10 @@ def vital(store: Store) -> Iterator[Symptom]:
     if vitals.dead_rows is not None and vitals.dead_rows > MANY_DEAD_ROWS:
         fix = "is autovacuum on? does an old transaction or a replication slot hold it back?"
         yield Symptom("warning", "store", f"{vitals.dead_rows:,} dead rows wait for vacuum", fix)
+    for lane, seconds in vitals.put_back_s.items():
+        if seconds > LATE_S:
+            text = f"{lane}: a job that its pool put back has been due for {_span(seconds)}"
+            yield Symptom("warning", "pools", text, "penstock pools list shows which key of which is full")
     for name, use in vitals.pools.items():
         if use.saturation >= 1.0:
             key = f" ({use.fullest})" if use.fullest else ""

@@ -73,7 +73,10 @@ def edited(row: Live, edit: Edit, *, now: datetime) -> Live:
     after = row if move is None else moved(row, Verb.EDIT, move, now=now)
     if edit.content:
         after = after._replace(revision=row.revision + 1, open=False)
-    return after if edit.run_at is None else after._replace(due_at=edit.run_at)
+    if edit.run_at is None:
+        return after
+    waits = after.state == JobState.PENDING  # until then, and no longer for what had put it back
+    return after._replace(due_at=edit.run_at, reason=None if waits else after.reason)
 
 
 def version(row: Live, context: Context, edit: Edit, *, at: datetime, actor: str) -> Version:

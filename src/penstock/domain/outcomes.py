@@ -134,10 +134,12 @@ class Returned:
     """Claimed but not sent; as if it had not been claimed, but for `after`: no sooner than that from now.
 
     A job that a limit or a breaker keeps is put back with `after`, so that it costs nothing while it waits.
+    `mark` says what it waits for as that is set now (domain/pools.py): when it changes, the job is recalled.
     """
 
     why: str
     after: timedelta | None = None
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

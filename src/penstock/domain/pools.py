@@ -89,3 +89,20 @@ def check_pool(name: str, known: Iterable[str]) -> None:
         raise InvalidSetting(
             "pool", f"{unknown('pool', name, names)}; to make it: penstock pools set {name} --create"
         )
+
+
+def mark(pool: Pool, *, of_lane: bool) -> str:
+    """Return what the row of a job says that this pool put back: the pool as it is set.
+
+    When it is set otherwise, or the job's lane has another one, such a mark is no longer one of `marks`.
+    """
+    told = ", ".join(f"{name} = {value}" for name, value in pool.settings.items() if value is not None)
+    return f"waits for {'the pool of its lane' if of_lane else 'pool'}: {pool.name} ({told})"
+
+
+def marks(own: str | None, pools: Mapping[str, Pool]) -> frozenset[str]:
+    """Return all marks that jobs of a lane with this pool may have: they may name others themselves."""
+    found = {mark(pool, of_lane=False) for pool in pools.values()}
+    if own is not None and own in pools:
+        found.add(mark(pools[own], of_lane=True))
+    return frozenset(found)

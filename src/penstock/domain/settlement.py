@@ -54,6 +54,8 @@ def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = N
     `job` carries the epoch, node and claim time under which it was in flight. `request` is an operator's
     cancel or hold that waited for the holder: it is honoured whenever the job would otherwise be pending.
     """
+    if job.state == JobState.PENDING:  # what it was put back for is over
+        job = job._replace(reason=None)
     landing = _land(job, outcome, now)
     if landing.job.slot is not None and landing.job.state not in OUT:
         landing = landing._replace(job=landing.job._replace(slot=None))
@@ -108,6 +110,12 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
             return row
 
 
+def recalled(job: Live, now: datetime) -> Landing:
+    """Return where a job lands that need not wait any longer for the pool that put it back."""
+    row = job._replace(due_at=min(job.due_at, now), reason=None)
+    return Landing(row, audit=_audit(job, row, Move.HURRY, "the pool that put it back is set otherwise", now))
+
+
 def key_taken(key: str, owner: str) -> str:
     """Say why a job does not go again whose key another one has by now: a key names one job at a time."""
     return f'its key "{key}" belongs to job {owner} now: enqueue it anew, under another key'
@@ -148,9 +156,9 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             row = _again(_sent(job, Move.DEFER), now + delay)
             row = row._replace(deferrals=job.deferrals + 1, open=False)
             return Landing(row, error, attempt=_attempt(job, row, now, "deferred", error))
-        case Returned(why=why, after=wait):
+        case Returned(why=why, after=wait, mark=mark):
             due_at = job.due_at if wait is None else max(job.due_at, now + wait)
-            row = _again(job._replace(state=_next(job, Move.RETURN)), due_at)
+            row = _again(job._replace(state=_next(job, Move.RETURN)), due_at)._replace(reason=mark)
             return Landing(row, audit=_audit(job, row, Move.RETURN, why, now))
         case Expired(why=why):
             row = job._replace(state=_next(job, Move.EXPIRE))
@@ -195,9 +203,8 @@ def _started(job: Live, outcome: Running, now: datetime) -> Landing:
 
 def _honour(landing: Landing, request: Verb, now: datetime) -> Landing:
     move = Move.CANCEL if request is Verb.CANCEL else Move.HOLD
-    row = landing.job._replace(state=after(JobState.PENDING, move))
-    if move is Move.HOLD:
-        row = row._replace(reason=BY_HAND)
+    reason = BY_HAND if move is Move.HOLD else None
+    row = landing.job._replace(state=after(JobState.PENDING, move), reason=reason)
     audit = _audit(landing.job, row, move, ON_REQUEST, now)
     if landing.audit is not None:  # returned unsent: one move instead of two
         audit = audit._replace(before=landing.audit.before)

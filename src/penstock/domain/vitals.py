@@ -51,14 +51,26 @@ class Vitals(NamedTuple):
     """What one look found.
 
     `lapsed_s` is how long ago the lease of the most overdue claim ran out: recovery should have had it within
-    seconds. The last two are PostgreSQL's: how long its oldest transaction has been open, and how many dead
-    rows wait for vacuum in our tables; None = the store has no such thing.
+    seconds. `put_back_s` says by lane how long the first of the jobs that pools put back has been due: they
+    come one by one as a pool lets them go, and no list of what is due has them. The other two are
+    PostgreSQL's: how long its oldest transaction has been open, and how many dead rows wait for vacuum in our
+    tables; None = the store has no such thing.
     """
 
     lapsed_s: float
     pools: Mapping[str, PoolUse]
     oldest_transaction_s: float | None = None
     dead_rows: int | None = None
+    put_back_s: Mapping[str, float] = {}
+
+
+def put_back_s(found: Iterable[tuple[str, datetime | None]], now: datetime) -> dict[str, float]:
+    """Return how long the longest wait of each lane is by now; None = nobody knows since when it is due."""
+    waits: dict[str, float] = {}
+    for lane, since in found:
+        if since is not None:
+            waits[lane] = max(0.0, waits.get(lane, 0.0), (now - since).total_seconds())
+    return waits
 
 
 def limit_of(pool: Pool, key: str) -> Limit:

@@ -52,7 +52,15 @@ class Depths(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Name the series without asking the store."""
-        return [_jobs(), _oldest(), _skew(), _up(), *(_vital(name) for name in VITALS), _saturation()]
+        return [
+            _jobs(),
+            _oldest(),
+            _skew(),
+            _up(),
+            *(_vital(name) for name in VITALS),
+            _put_back(),
+            _saturation(),
+        ]
 
     def collect(self) -> Iterator[Metric]:
         """Ask the store, or repeat what it said within the last second."""
@@ -122,14 +130,22 @@ def _signs(vitals: Vitals) -> list[Metric]:
             metric = _vital(name)
             metric.add_metric([], value)
             found.append(metric)
+    kept = _put_back()
+    for lane in sorted(vitals.put_back_s)[:MOST_LANES]:
+        kept.add_metric([lane], vitals.put_back_s[lane])
     saturation = _saturation()
     for pool in sorted(vitals.pools)[:MOST_LANES]:
         saturation.add_metric([pool], vitals.pools[pool].saturation)
-    return [*found, saturation]
+    return [*found, kept, saturation]
 
 
 def _vital(name: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, VITALS[name], labels=[])
+
+
+def _put_back() -> GaugeMetricFamily:
+    about = "How long the first of the jobs that pools put back has been due; none of a lane = none waits."
+    return GaugeMetricFamily("penstock_put_back_seconds", about, labels=["lane"])
 
 
 def _saturation() -> GaugeMetricFamily:

@@ -35,6 +35,7 @@ from penstock.ports.events import (
     NodeStarted,
     NodeStopped,
     Processed,
+    Recalled,
     Recovered,
     ReturnedJobs,
     Routed,
@@ -284,6 +285,9 @@ def _more_news(event: Event) -> str:
                 f"{lane}: lost the lease on claim {epoch}; {jobs} jobs with no outcome on record are left to"
                 " its new holder. If this happens often, raise the lane's lease or look for a busy machine"
             )
+        case Recalled(lane=lane, jobs=jobs):
+            they = "job comes" if jobs == 1 else "jobs come"
+            return f"{lane}: {jobs} {they} now: the pool that had put them back is set otherwise"
         case TargetChanged(target=target, state="closed", wait=None):
             return f"target {target} answers again; its jobs go on"
         case TargetChanged(target=target, state="closed", wait=wait):

@@ -210,6 +210,14 @@ class Housekept(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(Event):
+    """The leader let jobs come that a pool had put back which is set otherwise by now."""
+
+    lane: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseLost(Event):
     """A claim of this node was taken over, or could not be renewed in time: what was not sent is not sent."""
 

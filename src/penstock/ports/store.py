@@ -308,6 +308,12 @@ class Store(Flow, Insight, Operations, Queue, Secrets, Access, VitalSigns, Proto
     def expire(self, limit: int, *, under: Term | None = None) -> int:
         """End pending jobs whose `start_by` has passed, and pauses of groups; return how many jobs."""
 
+    def recall(self, limit: int, *, under: Term | None = None) -> dict[str, int]:
+        """Let jobs come now that a pool put back which is set otherwise by now, or is not theirs any more.
+
+        Return how many came, by lane; there may be more when it is as many as asked for.
+        """
+
     def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas into the counters; return how many deltas there were."""
 

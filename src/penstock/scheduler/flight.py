@@ -351,7 +351,8 @@ class Flight:
                 continue
             spread = timedelta(seconds=0.5 + self._deck.ground.rng.random())
             soonest = None if first else max(self._deck.limits.book(limit, wait), spread)
-            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", soonest)})
+            mark = None if first else self._plan.mark_of(claimed)
+            self._decide({claimed.job.arrival: Returned(f"limit of {limit.id}", soonest, mark)})
             self._next_of_group(claimed, went=False)
         self._ready = keep if len(keep) < len(self._ready) else self._ready
 

@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.leases import Term
-from penstock.ports.events import Housekept
+from penstock.ports.events import Housekept, Recalled
 from penstock.ports.store import Store, Tick
 from penstock.scheduler.ground import Ground
 
 EXPIRE_EVERY: Final = timedelta(seconds=1)
+RECALL_EVERY: Final = timedelta(seconds=1)
 EVERY: Final = timedelta(seconds=60)
 SLICE: Final = 1000
 SLICES: Final = 20
@@ -34,6 +35,15 @@ class Housekeeping:
     async def expire(self, term: Term | None) -> bool:
         """End jobs whose `start_by` has passed; say whether there may be more."""
         return await self.ground.call(self.ground.store.expire, SLICE, under=term) >= SLICE
+
+    async def recall(self, term: Term | None) -> bool:
+        """Let jobs come that pools put back which are set otherwise by now; say whether there may be more."""
+        came = await self.ground.call(self.ground.store.recall, SLICE, under=term)
+        for lane, jobs in came.items():
+            self.ground.emit(Recalled(lane=lane, jobs=jobs))
+        if came:
+            await self.ground.call(self.ground.store.wake, list(came))
+        return sum(came.values()) >= SLICE
 
     async def round(self, term: Term | None) -> None:
         """Do every chore until nothing is left, or for a bounded number of slices; keep the figures."""

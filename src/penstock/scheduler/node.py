@@ -165,6 +165,7 @@ class Node:
             "leader": (self._lead, options.leader_every),
             "recovery": (self._recover, options.recover_every),
             "expiry": (self._expire, options.expire_every),
+            "recall": (self._recall, housekeeping.RECALL_EVERY),
             "housekeeping": (self._housekeep, options.housekeep_every),
             "operations": (self._operate, options.operate_every),
         }
@@ -304,6 +305,9 @@ class Node:
 
     async def _expire(self) -> bool | None:
         return await self._as_leader(self._housekeeping().expire)
+
+    async def _recall(self) -> bool | None:
+        return await self._as_leader(self._housekeeping().recall)
 
     async def _housekeep(self) -> bool | None:
         return await self._as_leader(self._housekeeping().round)

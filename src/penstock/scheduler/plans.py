@@ -12,7 +12,7 @@ from penstock.domain.job import Claimed, Live
 from penstock.domain.lanes import Lane
 from penstock.domain.ordering import Mode
 from penstock.domain.outcomes import Policy
-from penstock.domain.pools import Pool
+from penstock.domain.pools import Pool, mark
 from penstock.domain.rates import Rate, allowance, default_burst, parse_rate
 from penstock.domain.retry import RetrySchedule
 from penstock.domain.sense import within
@@ -66,16 +66,22 @@ class Plan:
 
         A job whose own pool was deleted since is one of its lane's pool, like those that name none.
         """
-        own = self.group_limits if claimed.job.mode else self.limits
-        named = claimed.context.pool if claimed.context else None
-        name = named if named in self.pools else self.pool
-        if name is None or name not in self.pools:
+        own, pool = self.group_limits if claimed.job.mode else self.limits, self._pool_of(claimed)
+        if pool is None:
             return own
-        pool = self.pools[name]
-        where = (claimed.job.mode > 0, name, key_of(pool, self, claimed) if pool.key else "")
+        where = (claimed.job.mode > 0, pool.name, key_of(pool, self, claimed) if pool.key else "")
         if where not in self._limits:
             self._limits[where] = (*own, *pool_limit(pool, where[2]))
         return self._limits[where]
+
+    def mark_of(self, claimed: Claimed) -> str | None:
+        """Return what the row of a job is to say that its pool puts back."""
+        pool = self._pool_of(claimed)
+        return None if pool is None else mark(pool, of_lane=pool.name == self.pool)
+
+    def _pool_of(self, claimed: Claimed) -> Pool | None:
+        named = claimed.context.pool if claimed.context else None
+        return self.pools.get((named if named in self.pools else self.pool) or "")
 
     def forget(self) -> None:
         """Make room where a pool has had very many keys; not while somebody compares limits by identity."""

@@ -1,11 +1,13 @@
 """Outcomes: settle, resolve, report, expire."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from penstock.domain.job import Claim, Claimed, Live
 from penstock.domain.outcomes import Expired, Outcome, Succeeded
-from penstock.domain.settlement import land, late, occupied, still_asked
+from penstock.domain.pools import marks
+from penstock.domain.settlement import land, late, occupied, recalled, still_asked
 from penstock.domain.states import JobState, Verb
 from penstock.errors import IllegalTransition
 from penstock.ports.store import Lapse, Report, Reported, Settled
@@ -86,6 +88,21 @@ def expire(tables: Tables, limit: int, now: datetime) -> int:
     for _, arrival in late_ones:
         _apply(tables, tables.live[arrival], Expired(), now)
     return len(late_ones)
+
+
+def recall(tables: Tables, limit: int, now: datetime) -> dict[str, int]:
+    """Let jobs come now that need not wait any more for the pool that put them back, the oldest first."""
+    right = {lane.id: marks(lane["pool"], tables.pools) for lane in tables.lanes.values()}
+    stale = sorted(
+        arrival
+        for arrival, row in tables.live.items()
+        if row.state == JobState.PENDING and row.reason is not None and row.reason not in right[row.lane]
+    )[:limit]
+    for arrival in stale:
+        landing = recalled(tables.live[arrival], now)
+        tables.put(landing.job, now)
+        tables.audit += [landing.audit] if landing.audit else []
+    return dict(Counter(tables.lane_names[tables.live[arrival].lane] for arrival in stale))
 
 
 def _open_send(row: Live) -> int | None:

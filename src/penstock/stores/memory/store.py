@@ -307,6 +307,12 @@ class MemoryStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart,
                     self.pause_group(name, group, paused=False, actor="leader", reason="its time is over")
             return applying.expire(self._tables, limit, self.now())
 
+    def recall(self, limit: int, *, under: Term | None = None) -> dict[str, int]:
+        """Let jobs come now that need not wait any more for the pool that put them back."""
+        with self._lock:
+            self._fence(under)
+            return applying.recall(self._tables, limit, self.now())
+
     def fold_counts(self, *, under: Term | None = None) -> int:
         """There are no deltas: counts are counted when asked for."""
         with self._lock:

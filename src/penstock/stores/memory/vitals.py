@@ -3,7 +3,9 @@
 from datetime import datetime
 from threading import RLock
 
-from penstock.domain.vitals import Vitals, pool_limits, pool_uses
+from penstock.domain.job import Live
+from penstock.domain.states import JobState
+from penstock.domain.vitals import Vitals, pool_limits, pool_uses, put_back_s
 from penstock.stores.memory.flow import jobs_out
 from penstock.stores.memory.tables import Tables
 
@@ -29,4 +31,21 @@ class VitalsPart:
                 for id_, limit in limits.items()
             }
             uses = pool_uses(tables.pools, limits, accounts, now)
-            return Vitals(max(0.0, (now - oldest).total_seconds()), uses)
+            return Vitals(
+                max(0.0, (now - oldest).total_seconds()), uses, put_back_s=put_back_s(_put_back(tables), now)
+            )
+
+
+def _put_back(tables: Tables) -> list[tuple[str, datetime | None]]:
+    """Return lanes, and since when the first job is due of those that a pool put back."""
+    first = dict[tuple[int, str], Live]()
+    for _, row in sorted(tables.live.items()):
+        if row.state == JobState.PENDING and row.reason is not None:
+            first.setdefault((row.lane, row.reason), row)
+    return [(tables.lane_names[row.lane], _due_since(tables, row.arrival)) for row in first.values()]
+
+
+def _due_since(tables: Tables, arrival: int) -> datetime | None:
+    tried = [attempt.due_at for attempt in tables.attempts if attempt.arrival == arrival]
+    said = tables.contexts.get(arrival)
+    return (tried[-1] if tried else None) or (said.run_at if said else None)

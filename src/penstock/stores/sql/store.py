@@ -29,6 +29,7 @@ from penstock.stores.sql import (
     nodes,
     pools,
     reading,
+    recalling,
     reports,
     settle,
     timelines,
@@ -338,6 +339,10 @@ class SqlStore(FlowPart, InsightPart, OperationsPart, QueuePart, SecretsPart, Ac
             return reports.expire(tx, self.hot, limit)
 
         return self._fenced(under, work)
+
+    def recall(self, limit: int, *, under: Term | None = None) -> dict[str, int]:
+        """Let jobs come now that need not wait any more for the pool that put them back."""
+        return self._fenced(under, lambda tx: recalling.recall(tx, self.hot, limit))
 
     def fold_counts(self, *, under: Term | None = None) -> int:
         """Fold counter deltas."""

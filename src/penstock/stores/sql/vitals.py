@@ -5,10 +5,11 @@ from datetime import timedelta
 from typing import Final
 
 from penstock.domain.pools import Pool
-from penstock.domain.vitals import MOST_KEYS, Vitals, pool_limits, pool_uses
+from penstock.domain.vitals import MOST_KEYS, Vitals, pool_limits, pool_uses, put_back_s
 from penstock.stores.sql import limits
 from penstock.stores.sql.database import Database, Row, Tx, one
 from penstock.stores.sql.pools import load_pools
+from penstock.stores.sql.recalling import put_back
 
 LAPSED: Final = "SELECT lease_until FROM penstock.claims ORDER BY lease_until LIMIT 1"
 # By the primary key: the limits of a pool stand together.
@@ -38,7 +39,7 @@ def _vitals(tx: Tx, dialect: str) -> Vitals:
     oldest = one(tx.fetch(LAPSED))
     until = None if oldest is None else tx.time(oldest[0])
     lapsed = timedelta(0) if until is None else max(timedelta(0), tx.now - until)
-    found = Vitals(lapsed.total_seconds(), {})
+    found = Vitals(lapsed.total_seconds(), {}, put_back_s=put_back_s(put_back(tx), tx.now))
     if dialect == "postgres":
         found = found._replace(
             oldest_transaction_s=tx.fetch(OLDEST)[0][0], dead_rows=tx.fetch(DEAD_ROWS)[0][0]

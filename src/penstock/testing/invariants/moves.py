@@ -242,7 +242,8 @@ def _check_by_operator(change: Change) -> None:
 def _moves(change: Change, before: Spot, after: Spot) -> list[Move]:
     """Return the moves that the timeline rows tell of, or the silent one that explains the row."""
     notes = [note for note in change.audit if note.action != "late" and note.before != note.after]
-    hurried = [note for note in change.audit if note.action == Verb.RETRY and note.before == note.after]
+    hurry = Move.HURRY if change.call == "recall" else Verb.RETRY
+    hurried = [note for note in change.audit if note.action == hurry and note.before == note.after]
     if len(change.attempts) > 1 or len(notes) > 1:
         raise change.broken(MissingFromTimeline, "one move, several rows")
     moves = [_outcome(change, row, before, after, noted=bool(notes)) for row in change.attempts]

@@ -25,7 +25,7 @@ def check_rates(deliveries: Sequence[Delivery], settings: Settings, *, moment: f
 
 def check_rate(limit: str, series: Sequence[Delivery], settings: Settings, *, moment: float) -> None:
     """Let a bucket leak as fast as the rate allows, and see that it never overflows."""
-    level = 0.0
+    level, burst = 0.0, 0
     before: Delivery | None = None
     for delivery in series:
         since = (delivery.at if before is None else before.at) - moment - HEEDED_WITHIN_S
@@ -35,7 +35,8 @@ def check_rate(limit: str, series: Sequence[Delivery], settings: Settings, *, mo
             continue
         rate = per_second(allowed.rate)
         passed = 0.0 if before is None else max(delivery.minted - before.minted, delivery.at - before.at)
-        level = max(0.0, level - rate * passed) + 1
+        shrunk = max(0, burst - allowed.burst)  # a bucket that got smaller has as little left, not less
+        level, burst = max(0.0, level - shrunk - rate * passed) + 1, allowed.burst
         most = allowed.burst + rate * moment + ROUNDING
         if level > most:
             raise TooMany(

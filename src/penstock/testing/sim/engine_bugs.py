@@ -143,6 +143,12 @@ ORDER: Final = (
 
 LIMITS: Final = (
     _bug(
+        "what a pool put back is not told that it is set otherwise",
+        "raised",
+        OFTEN,
+        Edit(_NODE, "self._as_leader(self._housekeeping().recall)", "asyncio.sleep(0)"),
+    ),
+    _bug(
         "the token of a call comes back",
         "pools",
         OFTEN,

@@ -340,7 +340,28 @@ def squeezed(rng: random.Random) -> Scenario:
     )
 
 
+def raised(rng: random.Random) -> Scenario:
+    """A pool lets a key go every few seconds, so that jobs are put back, and then more often.
+
+    A step of the store's clock, back and forth, would mint a token that nobody could account for.
+    """
+    key = rng.choice(("tenant", "target"))
+    sketch = Sketch(rng).pool(POOL, rate=rng.choice(("10/m", "20/m")), burst=1, key=key)
+    lanes = ("orders", "mail")[: rng.randint(1, 2)]
+    for name in lanes:
+        sketch.lane(name, pool=POOL, mode=rng.choice(("immediate", "immediate", "block_on_error")))
+    jobs = [
+        sketch.job(rng.choice(lanes), tenant=rng.choice("ab"), group=rng.choice("xyz"), target=_TARGETS[0])
+        for _ in range(rng.randint(5, 10))
+    ]
+    how = Tuning(every=timedelta(seconds=rng.choice((1, 2))), lanes=lanes, pools=(POOL,), store=False)
+    return sketch.scenario(
+        sketch.offers(jobs, within=2, together=4), nodes=rng.choice((1, 2, 3)), tuning=how, spared=_CLOCK
+    )
+
+
 _ALL: Final = (
     pools, live_config, failover, lookahead, deadlines, breakers, holds, crowd, closures, divided, squeezed,
+    raised,
 )  # fmt: skip
 FLOW_FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.__name__: family for family in _ALL})

@@ -8,6 +8,8 @@ from typing import Final
 from penstock.domain.durations import parse_duration
 from penstock.domain.job import Live
 from penstock.domain.lanes import Lane
+from penstock.domain.pools import marks
+from penstock.domain.states import JobState
 from penstock.testing.invariants.conduct import Conduct
 from penstock.testing.invariants.facts import Late, Leaderless, NotGraceful, TooMany, Wedged
 from penstock.testing.invariants.model import Model
@@ -27,6 +29,7 @@ LEADER_S: Final = 7.5  # a term of 2 s, and the longest rest of 5 s after calls 
 LEAVE_S: Final = 1.0
 OVERDRAWN_S: Final = 1.5
 BUSY_S: Final = 3.0
+RECALL_S: Final = 2.5  # a round each second, and a rest after one that failed
 
 
 @dataclass(slots=True)
@@ -59,6 +62,7 @@ class Patrol:
                 self._check_moving(held)
             self._check_leader()
             self._check_books()
+            self._check_recalled()
 
     # -- claims
     def _check_returned(self, held: Held) -> None:
@@ -126,6 +130,21 @@ class Patrol:
                 raise TooMany(
                     f"{taken[limit]} slots of {limit} are taken since {since:.1f}", most=most[limit]
                 )
+
+    def _check_recalled(self) -> None:
+        """Nobody waits for long for a pool that is set otherwise, or is not his lane's any more."""
+        now, settings = self.world.loop.time(), self.settings
+        since = max((self.calm_since or 0.0) + LEADER_S, settings.changed_at)
+        right = {
+            settings.rules[name].number: marks(lane["pool"], settings.pools)
+            for name, lane in settings.lanes.items()
+        }
+        for arrival, spot in self.model.spots.items():
+            job = spot.job
+            if job.state != JobState.PENDING or job.reason is None or job.reason in right[job.lane]:
+                continue
+            if now - max(since, self.model.changed_at[arrival]) > RECALL_S + 12 * self.conduct.leg:
+                raise Late("waits for a pool that is set otherwise", job=spot, right=right[job.lane])
 
     def _queue(self, job: Live, lane: Lane) -> float:
         """Return how long a job may have to wait for its limits, by who shares them and at what weight.

@@ -32,6 +32,7 @@ ROUNDS: Final = 15
 Chore = Callable[[Store, Term | None], object]
 CHORES: Final[dict[str, Chore]] = {
     "expire": lambda store, term: store.expire(10, under=term),
+    "recall": lambda store, term: store.recall(10, under=term),
     "fold": lambda store, term: store.fold_counts(under=term),
     "retire": lambda store, term: store.retire(slice_rows=10, under=term),
     "takeover": lambda store, term: store.takeover(9, HOUR, 10, under=term),

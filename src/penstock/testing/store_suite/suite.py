@@ -24,6 +24,7 @@ from penstock.testing.store_suite.queueing import QueueRaceTests, QueueTests
 from penstock.testing.store_suite.racing import RaceTests
 from penstock.testing.store_suite.racing_groups import GroupRaceTests
 from penstock.testing.store_suite.reading import CountTests, GroupStateTests, ReadingTests
+from penstock.testing.store_suite.recalls import RecallTests
 from penstock.testing.store_suite.records import AuditLogTests, DepthTests
 from penstock.testing.store_suite.recovery import LapseTests, TakeoverTests
 from penstock.testing.store_suite.replays import ReplayTests
@@ -67,6 +68,7 @@ class StoreSuite(
     TakeoverTests,
     LapseTests,
     ReportTests,
+    RecallTests,
     VerbTests,
     ReplayTests,
     EditTests,
