@@ -1,9 +1,13 @@
 """What ended, and who did what."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from penstock import Client
+from penstock.domain.outcomes import Returned
+from penstock.ports.store import Ask
 from tests.cli.conftest import Run, RunJson
 
 LONG_AGO, SOON = "2020-01-01T00:00:00Z", "+1d"
@@ -74,6 +78,17 @@ def test_audit_of_somebody_or_something(ready: Run, read: RunJson, ended: list[s
     assert [entry["action"] for entry in read("audit", "--action", "can")["entries"]] == ["cancel"]
     assert all(entry["lane"] == "hello" for entry in read("audit", "--lane", "hello")["entries"])
     assert "unknown lane" in ready("audit", "--lane", "nowhere", code=3).stderr
+
+
+def test_audit_of_people_alone(read: RunJson, tmp_path: Path) -> None:
+    with Client(f"sqlite:///{tmp_path}/penstock.db") as client:
+        client.enqueue("hello", {"n": 1})
+        claim = client.store.claim(Ask(lane="hello", node=1))
+        assert claim is not None
+        client.store.settle(claim, {claim.jobs[0].job.arrival: Returned("no token")})
+
+    assert "return" in {entry["action"] for entry in read("audit")["entries"]}
+    assert "return" not in {entry["action"] for entry in read("audit", "--people")["entries"]}
 
 
 def test_audit_goes_page_by_page(read: RunJson, ended: list[str]) -> None:

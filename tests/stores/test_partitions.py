@@ -10,6 +10,7 @@ from penstock.domain.job import NewJob
 from penstock.domain.lanes import lane
 from penstock.domain.states import Verb
 from penstock.ports.store import Ask
+from penstock.stores.postgres.retention import NOTES
 from penstock.stores.postgres.store import PostgresStore
 from penstock.stores.sql.store import SqlStore
 
@@ -119,6 +120,30 @@ def test_a_context_outlives_the_rows_that_name_it(store: SqlStore, db: psycopg.C
     store.settle(claim)
     store.retire(slice_rows=100)
     assert f"contexts_1_{old:%Y%m%d}" in partitions(db, "contexts")  # its history is of today
+
+
+def test_what_nodes_noted_goes_with_the_contexts_of_a_day(store: SqlStore, db: psycopg.Connection) -> None:
+    """However much it is; what people did stays, and what was noted of jobs that are kept longer."""
+    old = TODAY - timedelta(days=3)
+    floor = f"penstock.arrival_floor('{old}')"
+    add_partition(db, "contexts", old, floor, f"penstock.arrival_floor('{old + timedelta(days=1)}')")
+    low = db.execute(f"SELECT {floor}").fetchall()[0][0]
+    db.execute("ALTER TABLE penstock.contexts DISABLE TRIGGER contexts_enqueued")
+    db.execute(
+        "INSERT INTO penstock.contexts (arrival, keep, lane, id, payload)"
+        " SELECT %s, 1, id, '01KA0000000000000000000000', '1' FROM penstock.lanes",
+        [low + 5],
+    )
+    for arrival, actor, times in ((5, "penstock", 2 * NOTES + 1), (5, "ops", 2), (6, "penstock", 1)):
+        db.execute(
+            "INSERT INTO penstock.audit (arrival, actor, action)"
+            " SELECT %s, %s, 'x' FROM generate_series(1, %s)",
+            [low + arrival, actor, times],
+        )
+    store.retire(slice_rows=100)
+
+    left = db.execute("SELECT arrival, actor FROM penstock.audit WHERE action = 'x' ORDER BY id").fetchall()
+    assert left == [(low + 5, "ops"), (low + 5, "ops"), (low + 6, "penstock")]
 
 
 def test_a_class_no_lane_has_any_more_is_still_prepared(store: SqlStore, db: psycopg.Connection) -> None:

@@ -5,10 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.domain.states import JobState
+from penstock.domain.outcomes import Dead, Returned, Succeeded
+from penstock.domain.states import JobState, Reason, Verb
 from penstock.ports.store import Store
 from penstock.stores.sqlite.store import SqliteStore
-from penstock.testing.store_suite.factories import LANE, in_state, put_lane
+from penstock.testing.store_suite.factories import (
+    LANE,
+    claim,
+    enqueue,
+    in_state,
+    job,
+    operate,
+    put_lane,
+    settle,
+    some,
+)
 
 
 @pytest.fixture
@@ -44,3 +55,23 @@ def test_jobs_go_though_their_lane_keeps_longer_now(store: Store, clock: list[da
 
     assert store.retire(slice_rows=10) == 1
     assert set(store.find([job_id, kept])) == {kept}
+
+
+@pytest.mark.parametrize("ended", [JobState.SUCCEEDED, JobState.DEAD])
+def test_what_nodes_noted_of_a_job_goes_with_it_and_what_people_did_stays(
+    store: Store, clock: list[datetime], ended: JobState
+) -> None:
+    put_lane(store, retention="1d", dead_retention="1d")
+    [job_id] = enqueue(store, job())
+    operate(store, Verb.HOLD, job_id)
+    operate(store, Verb.RELEASE, job_id)
+    settle(store, some(claim(store)), Returned("no token"))
+    last = Succeeded() if ended is JobState.SUCCEEDED else Dead(Reason.PERMANENT, "no")
+    settle(store, some(claim(store)), last)
+    assert [note.action for note in store.timeline(job_id).audit] == ["hold", "release", "return"]
+    clock[0] += timedelta(days=1, seconds=1)
+    store.retire(slice_rows=10)
+
+    assert store.find([job_id]) == {}
+    actions = [one.action for one in store.audit_log().entries]
+    assert [action for action in actions if action in ("hold", "release", "return")] == ["release", "hold"]

@@ -17,6 +17,7 @@ MOST_PAGES: Final = 100  # that are looked through for entries that match
 
 @click.command()
 @click.option("--lane", metavar="NAME", help="Only of this lane and its jobs.")
+@click.option("--people", is_flag=True, help="Only what people did, not what nodes did by themselves.")
 @click.option("--actor", metavar="TEXT", help="Only by whom this is a part of the name.")
 @click.option("--action", metavar="TEXT", help="Only what begins so: lane, pool.pause, cancel ...")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True)
@@ -27,6 +28,7 @@ def audit(
     client: Client,
     *,
     lane: str | None,
+    people: bool,
     actor: str | None,
     action: str | None,
     limit: int,
@@ -35,7 +37,8 @@ def audit(
 ) -> None:
     """List who did what, to which job or lane, with the values before and after and the reason given.
 
-    The newest come first. What nodes did by themselves off the normal path is there too.
+    The newest come first. What nodes did by themselves off the normal path is there too, unless you ask for
+    --people; it goes with the job it is about, what people did stays.
 
     With --json the answer is {"entries": [...], "next": CURSOR}; next is null at the end.
     """
@@ -43,7 +46,7 @@ def audit(
         client.lane(lane)
     shown: list[AuditEntry] = []
     for _ in range(MOST_PAGES):
-        page = client.store.audit_log(lane=lane, limit=min(limit, MAX_PAGE), after=after)
+        page = client.store.audit_log(lane=lane, people=people, limit=min(limit, MAX_PAGE), after=after)
         shown += [entry for entry in page.entries if _wanted(entry, actor, action)]
         after = page.next
         if after is None or len(shown) >= limit:

@@ -35,6 +35,7 @@ from penstock.errors import IllegalTransition
 
 NODE_ACTOR = "penstock"
 BY_HAND = "operator"
+RETURNS_KEPT = 5  # in a timeline: a job may be put back every minute for weeks
 OUT = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 
 

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from penstock.domain.job import Claim, Claimed, Live
+from penstock.domain.job import Audit, Claim, Claimed, Live
 from penstock.domain.outcomes import Expired, Outcome, Succeeded
 from penstock.domain.pools import marks
-from penstock.domain.settlement import land, late, occupied, recalled, still_asked
-from penstock.domain.states import JobState, Verb
+from penstock.domain.settlement import RETURNS_KEPT, land, late, occupied, recalled, still_asked
+from penstock.domain.states import JobState, Move, Verb
 from penstock.errors import IllegalTransition
 from penstock.ports.store import Lapse, Report, Reported, Settled
 from penstock.stores.memory.tables import Tables
@@ -101,7 +101,7 @@ def recall(tables: Tables, limit: int, now: datetime) -> dict[str, int]:
     for arrival in stale:
         landing = recalled(tables.live[arrival], now)
         tables.put(landing.job, now)
-        tables.audit += [landing.audit] if landing.audit else []
+        _note(tables, landing.audit)
     return dict(Counter(tables.lane_names[tables.live[arrival].lane] for arrival in stale))
 
 
@@ -138,8 +138,18 @@ def _apply(tables: Tables, row: Live, outcome: Outcome, now: datetime) -> bool:
     tables.put(landing.job, now, landing.error, landing.result)
     if landing.attempt is not None:
         tables.attempts.append(landing.attempt)
-    if landing.audit is not None:
-        tables.audit.append(landing.audit)
+    _note(tables, landing.audit)
     if request is not None and not still_asked(request.verb, landing.job):
         del tables.requests[row.arrival]
     return True
+
+
+def _note(tables: Tables, note: Audit | None) -> None:
+    """Write a line of a job's timeline; of the times that it was given back the last few stay."""
+    if note is None:
+        return
+    if note.action == Move.RETURN:
+        back = [one for one in tables.audit if (one.arrival, one.action) == (note.arrival, Move.RETURN)]
+        old = back[: len(back) - RETURNS_KEPT + 1] if len(back) >= RETURNS_KEPT else []
+        tables.audit = [one for one in tables.audit if not any(one is gone for gone in old)]
+    tables.audit.append(note)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from penstock.domain.breakers import forgotten
 from penstock.domain.durations import parse_duration
 from penstock.domain.operations import KEPT
+from penstock.domain.settlement import NODE_ACTOR
 from penstock.domain.times import shifted
 from penstock.stores.memory.tables import Ended, Tables
 
@@ -43,7 +44,7 @@ def _dead_is_over(tables: Tables, ended: Ended, now: datetime) -> bool:
 
 
 def _drop(tables: Tables, arrival: int) -> None:
-    """Forget a job; what operators did to it stays in the audit log."""
+    """Forget a job; what people did to it stays in the audit log, not what nodes did."""
     ended = tables.history.pop(arrival, None) or tables.dead.pop(arrival)
     key = tables.key_of(ended.job)
     context = tables.contexts.pop(arrival)
@@ -51,6 +52,7 @@ def _drop(tables: Tables, arrival: int) -> None:
         del tables.keys[ended.job.lane, context.key]
     del tables.by_id[context.id]
     tables.revisions.pop(arrival, None)
+    tables.audit = [one for one in tables.audit if (one.arrival, one.actor) != (arrival, NODE_ACTOR)]
     tables.attempts = [attempt for attempt in tables.attempts if attempt.arrival != arrival]
 
 

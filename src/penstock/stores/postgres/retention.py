@@ -12,6 +12,7 @@ from typing import Final
 from psycopg import errors as pg
 from psycopg import sql
 
+from penstock.domain.settlement import NODE_ACTOR
 from penstock.stores.postgres.database import PostgresDatabase, PostgresTx
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.editing import forget_revisions
@@ -32,6 +33,12 @@ DETACHED: Final = """
      ORDER BY relname"""
 UNCOUNT: Final = sql.SQL("""
     INSERT INTO penstock.count_deltas (lane, state, n) SELECT lane, state, -count(*) FROM {} GROUP BY 1, 2""")
+# What nodes noted of jobs that go with this partition; what people did to them stays.
+FORGET_NOTES: Final = sql.SQL("""
+    DELETE FROM penstock.audit WHERE ctid = ANY(ARRAY(
+      SELECT a.ctid FROM penstock.audit a JOIN {} c ON c.arrival = a.arrival
+       WHERE a.arrival >= %(low)s AND a.arrival < %(high)s AND a.actor = %(actor)s LIMIT %(slice)s))""")
+NOTES: Final = 10_000
 PARENTS: Final = ("history", "attempts", "contexts")
 _NAME: Final = re.compile(r"(history|attempts|contexts)_(\d+)_(\d{8})")
 _DAY_ONE: Final = date(2026, 1, 1)
@@ -53,6 +60,8 @@ def retire(db: PostgresDatabase, fence: Fence) -> int:
     # Apart from detaching, so that a crash between the two leaves nothing behind.
     detached = db.read(lambda tx: [row[0] for row in tx.fetch(DETACHED)])
     for name in detached:
+        while name.startswith("contexts") and db.write(partial(_forget_notes, name=name, fence=fence)):
+            continue
         db.write(partial(_drop, name=name, fence=fence))
     return len(detached)
 
@@ -100,6 +109,15 @@ def _detach(tx: PostgresTx, parent: str, name: str, *, finish: bool) -> None:
         pass
     finally:
         tx.connection.execute("RESET statement_timeout")
+
+
+def _forget_notes(tx: PostgresTx, name: str, fence: Fence) -> bool:
+    """Drop a slice of what nodes noted of a partition's jobs; say whether there may be more."""
+    fence(tx)
+    low, high = _arrivals(name)
+    what = FORGET_NOTES.format(sql.Identifier("penstock", name))
+    given = {"low": low, "high": high, "actor": NODE_ACTOR, "slice": NOTES}
+    return tx.connection.execute(what, given, prepare=False).rowcount >= NOTES
 
 
 def _drop(tx: PostgresTx, name: str, fence: Fence) -> None:

@@ -10,6 +10,7 @@ from penstock.stores.sql.enqueue import still_owned
 from penstock.stores.sql.hotpath import HotPath
 from penstock.stores.sql.limits import drop_idle
 from penstock.stores.sql.operations import drop_operations
+from penstock.stores.sql.rows import forget_notes
 from penstock.stores.sql.targets import drop_forgotten
 from penstock.stores.sql.verbs import EARLIEST_DEAD, LOCK_GROUP
 
@@ -70,6 +71,7 @@ def drop_dead(tx: Tx, hot: HotPath, limit: int) -> int:
         arrivals = [row[0] for row in rows]
         for table in PER_JOB:
             tx.execute(f"DELETE FROM penstock.{table} WHERE arrival = ANY(:arrivals)", arrivals=arrivals)
+        forget_notes(tx, arrivals)
         groups = sorted({row[1] for row in rows if row[1] is not None})
         for group in groups:
             tx.fetch(LOCK_GROUP, lane=lane, grp=group)

@@ -1,13 +1,13 @@
 """The columns of each table in the order the code reads and writes them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from penstock.domain.job import Attempt, Audit, Context, Live
 from penstock.domain.ordering import sequence_of
-from penstock.domain.settlement import Landing
-from penstock.domain.states import JobState
+from penstock.domain.settlement import NODE_ACTOR, RETURNS_KEPT, Landing
+from penstock.domain.states import JobState, Move
 from penstock.stores.sql.database import Tx
 
 LIVE_COLUMNS: Final = Live._fields
@@ -27,6 +27,15 @@ FINISHED_AS_LIVE: Final = ", ".join(
     {"open": "false", "holds": "false", "deadline": "NULL", "slot": "NULL"}.get(column, column)
     for column in LIVE_COLUMNS
 )
+
+FORGET_NOTES: Final = "DELETE FROM penstock.audit WHERE arrival = ANY(:arrivals) AND actor = :actor"
+# Of the times that these jobs were given back, those before the last few.
+FORGET_RETURNS: Final = """
+    DELETE FROM penstock.audit WHERE id IN (
+      SELECT r.id FROM (SELECT a.id, row_number() OVER (PARTITION BY a.arrival ORDER BY a.id DESC) AS nth
+                          FROM penstock.audit a
+                         WHERE a.arrival = ANY(:arrivals) AND a.action = :action AND a.actor = :actor) r
+       WHERE r.nth >= :kept)"""
 
 _KEPT_AT: Final = tuple(LIVE_COLUMNS.index(column) for column in KEPT_COLUMNS)
 
@@ -56,4 +65,12 @@ def insert_landings(tx: Tx, landings: Iterable[Landing], *, now: datetime) -> No
     tx.insert("dead", DEAD_COLUMNS, dead)
     tx.insert("history", HISTORY_COLUMNS, history)
     tx.insert("attempts", ATTEMPT_COLUMNS, attempts)
+    if back := [note.arrival for note in audit if note.action == Move.RETURN]:
+        tx.execute(FORGET_RETURNS, arrivals=back, action=Move.RETURN, actor=NODE_ACTOR, kept=RETURNS_KEPT)
     tx.insert("audit", AUDIT_COLUMNS, audit)
+
+
+def forget_notes(tx: Tx, arrivals: Sequence[int]) -> None:
+    """Drop what nodes noted of jobs that are gone; what people did to them stays."""
+    if arrivals:
+        tx.execute(FORGET_NOTES, arrivals=list(arrivals), actor=NODE_ACTOR)

@@ -20,7 +20,7 @@ from penstock.ports.store import Ask
 from penstock.stores.sql.database import Row
 from penstock.stores.sql.hotpath import ClaimRow, Fence, LaneRow
 from penstock.stores.sql.reading import as_edited
-from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS
+from penstock.stores.sql.rows import CONTEXT_COLUMNS, LIVE_COLUMNS, forget_notes
 from penstock.stores.sql.said import Columns
 from penstock.stores.sql.turns import Turns
 from penstock.stores.sqlite.database import SqliteDatabase, SqliteTx
@@ -270,6 +270,7 @@ class SqliteHotPath:
         ids = [(row[0],) for row in rows]
         for table in ("history", "attempts", "contexts", "revisions", "requests"):
             connection.executemany(f"DELETE FROM penstock_{table} WHERE arrival = ?", ids)
+        forget_notes(tx, [row[0] for row in rows])
         self.count(tx, {key: -n for key, n in Counter((row[1], row[2]) for row in rows).items()})
         return len(rows)
 

@@ -135,6 +135,22 @@ class ReadingTests:
         assert [a.reason for a in audit[:2]] == ["no token", "because"]
         assert audit[0].at <= audit[-1].at <= store.now()
 
+    def test_of_being_given_back_again_and_again_the_last_times_are_on_record(self, store: Store) -> None:
+        """A job may wait for weeks, and a minute at a time; what else became of it stays, and other jobs."""
+        put_lane(store)
+        often, once = enqueue(store, job(), job())
+        operate(store, Verb.HOLD, often)
+        settle(store, some(claim(store)), Returned("no token"))
+        operate(store, Verb.HOLD, once)
+        operate(store, Verb.RELEASE, often)
+        for number in range(8):
+            settle(store, some(claim(store)), Returned(f"no token {number}"))
+        notes = store.timeline(often).audit
+
+        assert [a.action for a in notes] == ["hold", "release", *["return"] * 5]
+        assert [a.reason for a in notes[2:]] == [f"no token {number}" for number in range(3, 8)]
+        assert [a.action for a in store.timeline(once).audit] == ["return", "hold"]
+
     def test_a_timeline_is_about_one_job(self, store: Store) -> None:
         """Nobody else's moves are in it; a job nobody knows has none."""
         put_lane(store)
