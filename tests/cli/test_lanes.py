@@ -89,7 +89,7 @@ def test_the_name_of_any_file_can_be_kept(ready: Run, read: RunJson, file: str) 
     assert read("lanes", "show", "orders")["sources"]["pool"] == "??" + "x" * 98
 
 
-@pytest.mark.parametrize("name", ["default", "database"])
+@pytest.mark.parametrize("name", ["default", "database", "unknown"])
 def test_a_file_is_not_taken_for_what_its_name_says(ready: Run, read: RunJson, file: str, name: str) -> None:
     ready("lanes", "apply", str(Path(file).rename(Path(file).with_name(name))))
 

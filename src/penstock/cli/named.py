@@ -37,7 +37,6 @@ from penstock.errors import Forbidden
 from penstock.ports.store import Store
 from penstock.wire import lane_object, pool_object
 
-AUDIT_PAGES: Final = 20
 _WRITTEN: Final = ('"', "'", "[", "{")  # how a value begins that has to be read as TOML
 Named = TypeVar("Named", Lane, Pool)
 
@@ -104,9 +103,7 @@ def missing(kind: Kind[Named], name: str, known: Iterable[str]) -> NoReturn:
 def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None:
     """Print every setting, whether it is the default, and who changed it last."""
     now, found = client.store.now(), one(kind, client.store, name)
-    changes = if_told(
-        lambda: last_changes(client.store, name, kind.settings, kind=kind.word, pages=AUDIT_PAGES)
-    )
+    changes = if_told(lambda: last_changes(client.store, name, kind.settings, kind=kind.word))
     if changes is None:
         note("note: where settings come from and who changed them is not told to this key", fg="yellow")
     if as_json:
@@ -116,9 +113,7 @@ def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None
     for setting, meaning in kind.settings.items():
         value, entry = found.settings[setting], (changes or {}).get(setting)
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
-        told = changes is not None or value == meaning.default
-        source = source_of(value, meaning.default, entry) if told else None
-        rows.append((setting, value, source, who or "-"))
+        rows.append((setting, value, source_of(value, meaning.default, entry), who or "-"))
     print_table(["setting", "value", "from", "last changed by"], rows)
     if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""

@@ -10,24 +10,29 @@ from penstock.domain.lanes import SETTINGS, Lane, Setting
 from penstock.ports.store import Store
 
 PAGE: Final = 500
+PAGES: Final = 20
 DEFAULT: Final = "default"
 DATABASE: Final = "database"
+UNKNOWN: Final = "unknown"
 
 
 def source_of(value: object, default: object, entry: AuditEntry | None) -> str:
-    """Return `default`, the name of the file that was applied, or else `database`.
+    """Return `default`, the name of the file that was applied, `database`, or `unknown`.
 
-    A file that has one of these words as its name is `./default`.
+    `entry` is the last change of it; None = whoever asks is not told, or it is too long ago. A file that has
+    one of these words as its name is `./default`.
     """
     if value == default:
         return DEFAULT
-    file = (None if entry is None else applied_from(entry.reason)) or None
-    return f"./{file}" if file in (DEFAULT, DATABASE) else file or DATABASE
+    if entry is None:
+        return UNKNOWN
+    file = applied_from(entry.reason)
+    return f"./{file}" if file in (DEFAULT, DATABASE, UNKNOWN) else file or DATABASE
 
 
 def lane_sources(store: Store, lane: Lane) -> dict[str, dict[str, Any]]:
     """Return of every setting of a lane where it comes from, and who changed it last and when."""
-    changes = last_changes(store, lane.name, SETTINGS, kind="lane", pages=1)
+    changes = last_changes(store, lane.name, SETTINGS, kind="lane")
     return {
         name: {
             "source": source_of(lane[name], setting.default, entry),
@@ -40,15 +45,15 @@ def lane_sources(store: Store, lane: Lane) -> dict[str, dict[str, Any]]:
 
 
 def last_changes(
-    store: Store, name: str, settings: Mapping[str, Setting], *, kind: str, pages: int
+    store: Store, name: str, settings: Mapping[str, Setting], *, kind: str
 ) -> dict[str, AuditEntry]:
-    """Return who changed each setting last, as far back as so many pages of the audit go.
+    """Return who changed each setting last, as far as a bounded look into the audit goes back.
 
     Who made it changed what he gave it, and none of its defaults.
     """
     found: dict[str, AuditEntry] = {}
     after = None
-    for _ in range(pages):
+    for _ in range(PAGES):
         page = store.audit_log(lane=name if kind == "lane" else None, limit=PAGE, after=after)
         for entry in page.entries:
             changed = _changed(kind, name, entry)
