@@ -304,6 +304,24 @@ def test_what_needs_the_database_says_so(line: str, monkeypatch: pytest.MonkeyPa
     assert "Not with this command: run it where the database is." in " ".join(told.split())
 
 
+@pytest.mark.parametrize("url", ["sqlite:///{}/penstock.db", "garbage", "http://[::1", ""])
+def test_whatever_an_option_for_nodes_names_is_no_database(tmp_path: Path, url: str) -> None:
+    named = url.format(tmp_path)
+    with closing(connect(f"sqlite:///{tmp_path}/penstock.db")) as made:
+        made.migrate()
+    result = CliRunner().invoke(main, ["users", "list", "--url", named])
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"users list works on the database itself, not through {named}: run" in result.stderr
+
+
+def test_who_is_sent_to_the_database_is_not_told_his_own_password() -> None:
+    result = CliRunner().invoke(main, ["users", "list", "--url", "https://ann:canary@penstock.example"])
+
+    assert "not through https://ann:***@penstock.example: run" in result.stderr
+    assert "canary" not in result.output
+
+
 def test_a_store_that_is_named_goes_before_a_node_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

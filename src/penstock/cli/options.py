@@ -24,6 +24,7 @@ from penstock.config.profiles import VARIABLE as PROFILE
 from penstock.config.profiles import find_profile, profile_names
 from penstock.config.settings import API_KEY, load, twice, variable_of
 from penstock.domain.arguments import check_reason
+from penstock.domain.masking import without_password
 from penstock.domain.sense import is_callable
 from penstock.errors import InvalidConfig, InvalidJob, InvalidSetting, PenstockError
 from penstock.stores.connect import DEFAULT_URL, is_api, package_of
@@ -195,13 +196,13 @@ def named_way(*, here: bool = False) -> Way | None:
     if here and ("url" in told or in_file):
         told.pop("api", None)
     given = said or told
-    if url := given.get("api") or given.get("url"):
-        way = Way(url)
+    if "api" in given or "url" in given:
+        way = Way(given["api"] if "api" in given else given["url"])
     elif "profile" in given and (said or not in_file):
         way = _of_profile(given["profile"])
     else:
         return None
-    if here and is_api(way.url):
+    if here and ("api" in given or is_api(way.url)):  # whatever --url names: a database is --store's
         raise not_here(context, way)
     return way
 
@@ -238,7 +239,7 @@ def _not_a_store(url: str) -> str | None:
 
 def not_here(context: click.Context, way: Way) -> Misconfigured:
     """Return the error about a command that a node's API is no way to."""
-    through = way.url if way.profile is None else f"the profile {way.profile}"
+    through = without_password(way.url) if way.profile is None else f"the profile {way.profile}"
     without = "--url and PENSTOCK_URL" if way.profile is None else "--profile and PENSTOCK_PROFILE"
     return Misconfigured(
         f"{context.command_path} works on the database itself, not through {through}: run it where the"
