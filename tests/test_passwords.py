@@ -65,9 +65,12 @@ def test_everybody_is_compared_with_as_many_and_as_costly_ones(own: str | None) 
     assert len(to_compare(own and KEPT, [KEPT])) == 1
 
 
-def test_what_nobody_can_have_stored_fits_nothing() -> None:
-    assert not fits(PASSWORD, "")
-    assert not fits(PASSWORD, "plain")
+def test_what_somebody_spoiled_fits_nothing_and_keeps_nobody_out() -> None:
+    spoiled = ["", "plain", "$argon2id$", "$argon2id$ü", KEPT[:-60], CHEAP.replace("m=8", "m=?")]
+    spoiled += ["scrypt$", OF_SCRYPT.replace("15", "99")]
+
+    assert [stored for stored in spoiled if fits(PASSWORD, stored)] == []
+    assert [one for one in to_compare(KEPT, [KEPT, *spoiled]) if fits(PASSWORD, one)] == [KEPT]
 
 
 def test_only_so_much_of_a_password_is_looked_at() -> None:

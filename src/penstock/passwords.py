@@ -14,7 +14,7 @@ from threading import BoundedSemaphore
 from typing import Final
 
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerifyMismatchError
+from argon2.exceptions import InvalidHashError, VerificationError
 
 from penstock.errors import InvalidSetting
 
@@ -45,14 +45,16 @@ def kept(password: str, salt: bytes) -> str:
 
 
 def fits(password: str, stored: str) -> bool:
-    """Say whether a password is the one that was stored; a wrong one takes as long as the right one."""
-    secret = _secret(password)
+    """Say whether a password is the one that was stored; a wrong one takes as long as the right one.
+
+    What somebody spoiled in the store fits nothing. It is compared with whoever logs in (`to_compare`): an
+    error would let nobody in.
+    """
+    secret, old = _secret(password), stored.startswith(f"{_OLD}$")
     with _TURNS:
-        if stored.startswith(f"{_OLD}$"):
-            return _fits_old(secret, stored)
         try:
-            return _HASHER.verify(stored, secret)
-        except (VerifyMismatchError, InvalidHashError):
+            return _fits_old(secret, stored) if old else _HASHER.verify(stored, secret)
+        except (VerificationError, InvalidHashError, ValueError, TypeError):
             return False
 
 
