@@ -77,6 +77,8 @@ def test_show_says_which_settings_a_file_made(ready: Run, read: RunJson, file: s
             "default",
         )
         assert sources.keys() == SETTINGS.keys()
+    of_pool = read("pools", "show", "web")["sources"]
+    assert {*of_pool.values()} == {"set", "default"}, "the audit keeps no file of a pool"
     [entry] = [one for one in read("audit", "--lane", "orders")["entries"] if one["action"] == "lane.create"]
     assert entry["reason"] == f"applied from {Path(file).name}"
 
@@ -299,7 +301,7 @@ def test_pools_are_looked_at_and_changed_like_lanes(ready: Run, read: RunJson) -
         "key": None,
     }
     rows = {row[0]: row[1:] for row in cells(ready, "pools", "show", "web")}
-    assert rows["burst"][:2] == ["5", "database"]
+    assert rows["burst"][:2] == ["5", "set"]
     assert rows["burst"][2].startswith("cli:")
     assert read("pools", "show", "web")["changed"].keys() >= {"rate", "burst"}
     assert "did you mean web?" in ready("pools", "set", "wbe", "rate=1/s", code=3).stderr

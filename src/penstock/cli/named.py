@@ -28,7 +28,7 @@ from penstock.client import Client
 from penstock.config import changing
 from penstock.config.file import hinted
 from penstock.config.keys import from_text
-from penstock.config.sources import last_changes, source_of
+from penstock.config.sources import DEFAULT, last_changes, source_of
 from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.names import near
@@ -37,6 +37,7 @@ from penstock.errors import Forbidden
 from penstock.ports.store import Store
 from penstock.wire import lane_object, pool_object
 
+SET: Final = "set"
 _WRITTEN: Final = ('"', "'", "[", "{")  # how a value begins that has to be read as TOML
 Named = TypeVar("Named", Lane, Pool)
 
@@ -113,7 +114,7 @@ def show(kind: Kind[Named], client: Client, name: str, *, as_json: bool) -> None
     for setting, meaning in kind.settings.items():
         value, entry = found.settings[setting], (changes or {}).get(setting)
         who = "" if entry is None else f"{entry.actor} {cell(entry.at)}"
-        rows.append((setting, value, source_of(value, meaning.default, entry), who or "-"))
+        rows.append((setting, value, _source(kind, value, meaning.default, entry), who or "-"))
     print_table(["setting", "value", "from", "last changed by"], rows)
     if found.stopped(now):
         until = f" until {cell(found.paused_until)}" if found.paused_until else ""
@@ -127,10 +128,17 @@ def _changed_by(kind: Kind[Named], found: Named, changes: Mapping[str, AuditEntr
     return {
         "changed": {name: {"at": entry.at, "actor": entry.actor} for name, entry in changes.items()},
         "sources": {
-            name: source_of(values[name], meaning.default, changes.get(name))
+            name: _source(kind, values[name], meaning.default, changes.get(name))
             for name, meaning in kind.settings.items()
         },
     }
+
+
+def _source(kind: Kind[Named], value: object, default: object, entry: AuditEntry | None) -> str:
+    """Return where a setting comes from; of pools the audit does not keep which file changed them."""
+    if kind is POOL:
+        return DEFAULT if value == default else SET
+    return source_of(value, default, entry)
 
 
 def put(
