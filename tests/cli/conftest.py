@@ -1,6 +1,7 @@
 """A store of its own for every test, and `penstock` as a person runs it."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copyfile
@@ -15,12 +16,17 @@ Run = Callable[..., Result]
 RunJson = Callable[..., Any]
 
 
+def foreign() -> list[str]:
+    """Return the variables of whoever runs the tests that commands would heed."""
+    return [name for name in os.environ if name.startswith("PENSTOCK_") or name == "NO_COLOR"]
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the environment or the files of whoever runs it."""
     monkeypatch.chdir(tmp_path)
-    for variable in ("PENSTOCK_STORE", "PENSTOCK_CONFIG", "PENSTOCK_PROFILE", "NO_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
+    for variable in foreign():
+        monkeypatch.delenv(variable)
 
 
 @pytest.fixture
@@ -39,7 +45,9 @@ def run() -> Run:
 def made_by_dev(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database as `penstock dev` leaves it, to be copied."""
     path = tmp_path_factory.mktemp("dev") / "penstock.db"
-    result = CliRunner().invoke(main, ["dev", "--once", "--store", f"sqlite:///{path}"])
+    result = CliRunner(env=dict.fromkeys(foreign())).invoke(
+        main, ["dev", "--once", "--store", f"sqlite:///{path}"]
+    )
     assert result.exit_code == 0, result.output
     return path
 

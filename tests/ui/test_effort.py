@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from inspect import CO_GENERATOR
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import pytest
 
 from penstock import Client
+from penstock.domain.job import Enqueued
 from penstock.domain.lanes import lane
 from penstock.domain.states import Verb
 from penstock.stores.sqlite.store import SqliteStore
@@ -62,14 +62,14 @@ def _fill(client: Client, name: str, jobs: int) -> None:
     """Give a lane so many groups with a job that waits, and as many jobs that ended."""
     client.store.put_lane(lane(name, mode="block_on_error"), actor="test")
     made = client.enqueue_many({"lane": name, "group": f"group-{n}", "payload": n} for n in range(2 * jobs))
-    for answer in made[jobs:]:
-        client.operate(Verb.CANCEL, answer.id, reason="test")  # type: ignore[union-attr]
+    ended = [answer.id for answer in made[jobs:] if isinstance(answer, Enqueued)]
+    client.store.operate(Verb.CANCEL, ended, actor="test", reason="test")
 
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Http, Calls]]:
     calls, path = Calls(), tmp_path_factory.mktemp("effort") / "penstock.db"
-    with closing(SqliteStore(Path(path))) as store:
+    with closing(SqliteStore(path)) as store:
         store.migrate()
         client = Client(store)
         _fill(client, "few", FEW)
