@@ -208,6 +208,15 @@ def test_without_a_file_it_is_said_what_to_write(ready: Run, write: Write) -> No
     assert "write [profiles.prod] into it" in refused.stderr
 
 
+def test_a_file_that_cannot_be_looked_for_is_said_to_be(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ("x" * 300)))
+    refused = ready("jobs", "list", "--profile", "prod", code=2)
+
+    assert "penstock/config.toml: cannot be read: File name too long" in refused.stderr
+
+
 def test_a_mistake_in_another_profile_is_in_nobodys_way(ready: Run, write: Write, tmp_path: Path) -> None:
     write(f'[profiles.bad]\nurll = 1\n[profiles.good]\nstore = "sqlite:///{tmp_path}/penstock.db"\n')
 

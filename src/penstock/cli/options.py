@@ -225,8 +225,8 @@ def _not_a_node(url: str) -> str | None:
         fine = is_callable(url) and parts.port != 0
     except ValueError:  # a port that is no number
         fine = False
-    whole = fine and not (parts.username or parts.query or parts.fragment)
-    return None if whole else "write http://HOST:7070 or https://HOST, without a user or a query"
+    whole = fine and not (parts.query or parts.fragment)
+    return None if whole else "write http://HOST:7070 or https://HOST, without a query"
 
 
 def _not_a_store(url: str) -> str | None:

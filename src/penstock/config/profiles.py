@@ -52,10 +52,13 @@ def find_profile(name: str, environ: Mapping[str, str]) -> Profile:
     path = profiles_file(environ)
     if not name.isprintable():  # printed as it is, it would move the cursor
         raise InvalidConfig([f"{path}: {name!r} is no name of a profile: it has control characters"])
-    if not path.exists():
+    try:
+        file = parsed(path)
+    except InvalidConfig as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
         problem = f'{path}: there is no such file, and so no profile "{name}"'
-        raise InvalidConfig([f"{problem}: write [{TABLE}.{name}] into it, {EXAMPLE}"])
-    file = parsed(path)
+        raise InvalidConfig([f"{problem}: write [{TABLE}.{name}] into it, {EXAMPLE}"]) from None
     tables = file.tables.get(TABLE, {})
     if isinstance(tables, Mapping) and not isinstance(tables.get(name, {}), Mapping):
         file.complain([TABLE, name], f"is a table: write [{TABLE}.{name}] and its keys below it")
