@@ -70,6 +70,17 @@ def test_a_profile_leads_to_a_node_with_its_key(
     assert lanes(ready) == "far"
 
 
+def test_who_shows_the_wrong_key_is_told_where_it_comes_from(ready: Run, write: Write, far: Http) -> None:
+    write(f'[profiles.prod]\nurl = "{far.node.url}"\napi_key = "{CANARY}"\n')
+
+    for command, said in (
+        (["lanes", "list"], "or their profile"),
+        (["top", "--once"], "the key of your profile"),
+    ):
+        refused = ready(*command, "--profile", "prod", code=1)
+        assert (said in refused.stderr, CANARY in refused.output) == (True, False)
+
+
 def test_a_profile_without_a_key_uses_that_of_the_environment(
     ready: Run, write: Write, far: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,7 +192,7 @@ def unknown_caller(detail: str = "this node wants to know who is asking") -> Pro
         "unknown-caller",
         detail,
         hint="send `Authorization: Bearer pk_…` with an API key (penstock access create NAME; commands take"
-        " it from PENSTOCK_API_KEY), or log in",
+        " it from PENSTOCK_API_KEY or their profile), or log in",
         headers={"WWW-Authenticate": 'Bearer realm="penstock"'},
     )
 

@@ -42,7 +42,10 @@ class NotLetIn(NodeUnreachable):
     """The node is there, and answers to others."""
 
     def __init__(self, url: str, problem: str) -> None:
-        fix = f"set {API_KEY} to a key that may: penstock access create NAME --role viewer"
+        fix = (
+            f"set {API_KEY}, or the key of your profile, to one that may:"
+            " penstock access create NAME --role viewer"
+        )
         super(NodeUnreachable, self).__init__(f"the node at {url} refuses: {problem}; {fix}")
 
 

@@ -126,7 +126,7 @@ def proof(key: str | None) -> dict[str, str]:
         raise InvalidSetting(
             "api_key",
             "has characters that no key has: give what `penstock access create` printed, and nothing else"
-            " (commands take it from PENSTOCK_API_KEY)",
+            " (commands take it from PENSTOCK_API_KEY or their profile)",
         )
     return {"Authorization": f"Bearer {text}"} if text else {}
 
