@@ -69,6 +69,24 @@ def test_the_next_commands_name_a_store_that_was_given(ready: Run) -> None:
     assert "penstock jobs list --store 'sqlite:///a b.db'" in said
 
 
+def test_the_next_commands_go_to_no_place_of_the_environment(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PROFILE", "prod")
+    monkeypatch.setenv("PENSTOCK_URL", "https://penstock.example")
+
+    def unset(*arguments: str) -> list[str]:
+        said = ready("dev", "--once", *arguments).stdout
+        return [line.split()[1] for line in said.splitlines() if line.startswith("  unset ")]
+
+    assert unset() == ["PENSTOCK_URL", "PENSTOCK_PROFILE"]
+    assert unset("--store", "sqlite:///other.db") == []
+    monkeypatch.setenv("PENSTOCK_STORE", "sqlite:///penstock.db")
+    assert unset() == ["PENSTOCK_URL"]  # which alone goes before it
+    monkeypatch.delenv("PENSTOCK_URL")
+    ready("jobs", "list")
+
+
 def test_it_applies_the_lanes_of_its_file(ready: Run, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('[pools.web]\nrate = "5/s"\n[lanes.orders]\npool = "web"\n')
 

@@ -12,13 +12,15 @@ from pathlib import Path
 import click
 
 from penstock import __version__
+from penstock.brokers.files import FILE
 from penstock.cli.errors import Refused, reported
 from penstock.cli.options import config_option, store_option, store_url
 from penstock.cli.serve import overridden
 from penstock.config.declared import declared
 from penstock.config.keys import masked
 from penstock.config.plan import apply
-from penstock.config.settings import Settings, Value, load
+from penstock.config.profiles import VARIABLE as PROFILE
+from penstock.config.settings import URL, Settings, Value, load, variable_of
 from penstock.domain.lanes import lane
 from penstock.stores.connect import connect, file_of
 
@@ -27,7 +29,7 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 NEXT = """\
 Next, in another terminal:
 
-  {penstock} enqueue {lane} '{{"n": 1}}'{again}
+{aside}  {penstock} enqueue {lane} '{{"n": 1}}'{again}
   {penstock} jobs list{again}
   {penstock} top{again}
 """
@@ -54,7 +56,7 @@ def dev(*, url: str | None, config: Path | None, demo: bool, once: bool, **given
         with _alone(url, once=once):
             lanes = _set_up(url, settings, demo=demo)
             first = "hello" if "hello" in lanes else lanes[0]
-            hint = NEXT.format(penstock=_penstock(), lane=first, again=again)
+            hint = NEXT.format(aside=_aside(again), penstock=_penstock(), lane=first, again=again)
             if once:
                 click.echo(hint)
             else:
@@ -149,3 +151,12 @@ def _again(url: str | None, config: Path | None) -> str:
         for option, value, variable in given
         if value is not None and str(value) != os.environ.get(variable)
     )
+
+
+def _aside(again: str) -> str:
+    """Return the lines that set aside what would lead the next commands to another place than this store."""
+    if "--store" in again:
+        return ""
+    named = any(os.environ.get(variable_of(key)) for key in ("store", f"store{FILE}"))
+    elsewhere = (URL,) if named else (URL, PROFILE)
+    return "".join(f"  unset {variable}\n" for variable in elsewhere if os.environ.get(variable))
