@@ -1,4 +1,4 @@
-"""Files that hold one value each: secrets as orchestrators hand them out."""
+"""Files that somebody names, read to a bound; some hold one value, as orchestrators hand out secrets."""
 
 import errno
 from pathlib import Path
