@@ -49,6 +49,12 @@ def test_what_a_shell_hands_over_is_read() -> None:
         os.close(ours)
 
 
+def test_no_configuration_is_still_spelled_dev_null() -> None:
+    assert files.read(Path("/dev/null")).tables == {}
+    with pytest.raises(InvalidSetting, match="/dev/null is empty"):
+        content_of("api_key_FILE", "/dev/null")
+
+
 def test_a_folder_is_still_called_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="cannot be read: Is a directory"):
         content_of("api_key_FILE", str(tmp_path))

@@ -9,7 +9,8 @@ from penstock.errors import InvalidSetting
 FILE: Final = "_FILE"  # `password_FILE` is the name of the file that holds `password`
 
 LONGEST: Final = 64 * 1024
-_OPEN: Final = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # what a shell hands over: `<(pass show key)`
+# What a shell hands over, `<(pass show key)`, and what stands for no configuration.
+_OPEN: Final = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/", "/dev/null")
 
 
 def text_of(path: Path, most: int) -> str:
