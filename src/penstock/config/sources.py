@@ -54,7 +54,7 @@ def last_changes(
     found: dict[str, AuditEntry] = {}
     after = None
     for _ in range(PAGES):
-        page = store.audit_log(lane=name if kind == "lane" else None, limit=PAGE, after=after)
+        page = store.audit_log(lane=name if kind == "lane" else None, people=True, limit=PAGE, after=after)
         for entry in page.entries:
             changed = _changed(kind, name, entry)
             made = bool(changed) and entry.action == f"{kind}.create"

@@ -5,6 +5,7 @@ from datetime import datetime
 from penstock.domain.cursors import seal, unseal
 from penstock.domain.filters import MAX_PAGE, JobQuery, Page, matches, position
 from penstock.domain.job import AuditEntry, AuditPage
+from penstock.domain.settlement import NODE_ACTOR
 from penstock.errors import InvalidQuery
 from penstock.stores.memory.reading import find
 from penstock.stores.memory.tables import Tables
@@ -35,7 +36,7 @@ def audit_log(tables: Tables, lane: str | None, limit: int, after: str | None, *
     entries = []
     for number, row in reversed(list(enumerate(tables.audit[: last - 1], 1))):
         name = None if row.lane is None else tables.lane_names[row.lane]
-        if lane in (None, name) and not (people and row.actor == "penstock"):
+        if lane in (None, name) and not (people and row.actor == NODE_ACTOR and row.arrival is not None):
             job = None if row.arrival is None else ids.get(row.arrival)
             entries.append(AuditEntry(number, row.at, name, job, *row[3:]))
     more = len(entries) > limit

@@ -23,8 +23,9 @@ ALL: Final = f"SELECT {_COLUMNS} FROM penstock.audit WHERE id < :last ORDER BY i
 OF_LANE: Final = f"""
     SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_lane
      WHERE lane = :lane AND lane IS NOT NULL AND id < :last ORDER BY id DESC LIMIT :limit"""
-# What people did has indexes of its own.
-_PEOPLE: Final = "actor <> 'penstock' AND id + 0 < :last ORDER BY id + 0 DESC LIMIT :limit"
+# What people did has indexes of its own. Nodes act on jobs: of lanes and pools a role of that name does.
+_PEOPLE: Final = """
+    (actor <> 'penstock' OR arrival IS NULL) AND id + 0 < :last ORDER BY id + 0 DESC LIMIT :limit"""
 PEOPLE: Final = f"SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_people WHERE {_PEOPLE}"
 PEOPLE_OF_LANE: Final = f"""
     SELECT {_COLUMNS} FROM penstock.audit INDEXED BY penstock.audit_people_lane

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.domain.job import AuditEntry
+from penstock.domain.lanes import lane
+from penstock.domain.pools import pool
 from penstock.domain.states import JobState, Verb
 from penstock.errors import InvalidCursor, InvalidQuery, UnknownLane
 from penstock.ports.store import JobQuery, Store
@@ -139,6 +141,14 @@ class AuditLogTests:
         assert [row.action for row in [*first.entries, *rest.entries]] == people[::-1]
         with pytest.raises(InvalidCursor):
             store.audit_log(after=first.next)
+
+    def test_a_person_or_role_of_the_name_of_nodes_is_none_of_them(self, store: Store) -> None:
+        """It is a likely name of a database role; nodes change no settings."""
+        store.put_lane(lane(LANE), actor="penstock")
+        store.put_pool(pool("web"), actor="penstock")
+
+        assert [row.action for row in audit(store, people=True)] == ["lane.create", "pool.create"]
+        assert [row.action for row in audit(store, people=True, lane=LANE)] == ["lane.create"]
 
     def test_a_cursor_of_another_log_is_refused(self, store: Store) -> None:
         """So is one of a list of jobs, and a page of nothing."""
