@@ -102,7 +102,7 @@ class Limits:
         Whoever waits is told of every change, most of which are for others: this answer costs little.
         """
         share, now = self._keeps.get((lane, who)), self._ground.monotonic()
-        if share is None or now >= share.until or share.wanted() > max(share.asked, share.free(now)):
+        if share is None or share.worth_asking(now):
             return False
         return share.allows(lane, now) <= share.before(lane, who)
 
