@@ -284,7 +284,7 @@ async def test_a_key_of_quick_calls_never_waits_while_its_slot_is_free(engine: E
     engine.store.put_pool(pool("each", max_in_flight=1, key="tenant"), actor="test")
     engine.lane(pool="each")
     async with engine.node():
-        await engine.ended(*engine.enqueue(*({"tenant": "acme"} for _ in range(20))))
+        await engine.ended(*engine.enqueue(*({"tenant": "acme"} for _ in range(8))))
 
     assert engine.seen(ReturnedJobs) == []
 

@@ -33,7 +33,7 @@ REPORT_S: Final = 0.02
 LAST_WORD_S: Final = 1.0
 IN_SIGHT: Final = timedelta(seconds=1)
 IN_LINE: Final = timedelta(seconds=2)
-LONGEST: Final = timedelta(minutes=1)  # a limit may be raised, a lane moved: that is not to be waited for
+LONGEST: Final = timedelta(minutes=1)
 AT_HAND: Final = 50
 ALL: Final = 2**31 - 1
 
