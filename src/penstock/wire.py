@@ -16,7 +16,7 @@ from penstock.domain.groups import GroupRow
 from penstock.domain.job import Attempt, Audit, AuditEntry, Enqueued, Job
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_credentials
-from penstock.domain.notes import ALIVE, read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.operations import Operation
 from penstock.domain.pauses import Pause
 from penstock.domain.payloads import NUMBER, BadPayload, Json, no_duplicates
@@ -256,7 +256,7 @@ def node_object(node: NodeRow, now: datetime, leader: int | None) -> dict[str, A
         "version": node.version,
         "started_at": node.started_at,
         "seen_at": node.seen_at,
-        "alive": now - node.seen_at < ALIVE,
+        "alive": is_alive(node, now),
         "leads": node.id == leader,
         "drain": pause_object(node.drain),
         "claims_left": read(node.note).drains,

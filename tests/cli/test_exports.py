@@ -154,5 +154,7 @@ def test_a_node_is_drained_and_goes_on(ready: Run, read: RunJson) -> None:
         assert (shown["drain"]["reason"], shown["claims_left"]) == ("a new machine", 0)
         client.store.beat(int(node), '{"stops": true}')
         assert "stops" in ready("nodes", "list").stdout
+        client.store.beat(int(node), '{"stops": true, "gone": true}')
+        assert "gone" in ready("nodes", "list").stdout
     assert ready("nodes", "resume", node).stderr == f"node {node} goes on\n"
     assert "no node" in ready("nodes", "drain", "77", "--reason", "x", code=3).stderr

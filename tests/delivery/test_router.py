@@ -13,7 +13,7 @@ from penstock.cli.symptoms import nodes_of
 from penstock.delivery.mediation import Mediator
 from penstock.delivery.pointers import read_pointer
 from penstock.delivery.router import Router, RouterOptions
-from penstock.domain.notes import read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.pools import pool
 from penstock.ports.events import Routed, SourceFailed
 from penstock.ports.executor import ThreadExecutor
@@ -334,11 +334,13 @@ async def test_nobody_takes_a_router_for_a_node_that_sends_jobs(bed: Bed) -> Non
     async with routing(bed) as router:
         await bed.until(lambda: bool(bed.store.nodes()) and bed.store.nodes()[0].note is not None)
         text = bed.client.explain(job).text
+        assert [symptom.level for symptom in nodes_of(bed.store)] == ["warning"]
+        assert is_alive(bed.store.nodes()[0], bed.store.now())
         await router.board.refresh()
 
     assert text == 'no running node serves lane "orders": start penstock serve'
-    assert [symptom.level for symptom in nodes_of(bed.store)] == ["warning"]
     assert router.board.nodes == 1
+    assert not is_alive(bed.store.nodes()[0], bed.store.now())
 
 
 async def test_a_router_that_drains_calls_for_nothing_until_it_goes_on(bed: Bed) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.domain.envelopes import Envelope
 from penstock.domain.gates import Explanation, Gate
-from penstock.domain.notes import read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.outcomes import Receipt, Rejected, TryAgain
 from penstock.domain.pools import pool
 from penstock.domain.states import JobState
@@ -124,14 +124,19 @@ async def test_stopping_finishes_what_is_being_sent_and_gives_back_the_rest(engi
         await engine.until(lambda: engine.client.get(ahead).state is JobState.PENDING)
         assert engine.client.get(sent).state is JobState.CLAIMED
         await engine.until(lambda: read(engine.store.nodes()[0].note).stops)
-        why = engine.client.explain(ahead)
+        why, due = engine.client.explain(ahead), engine.client.explain(*engine.enqueue({}))
+        [row] = engine.store.nodes()
+        assert is_alive(row, engine.store.now())
         go_on.set()
 
     assert engine.client.get(sent).state is JobState.SUCCEEDED
     assert engine.seen(NodeStopped)
     assert why.gate is Gate.DUE  # its time comes first; nobody will be there then
+    assert due.text.endswith(f"(node (node {node.deck.node}) stops): start penstock serve")
     later = engine.client.explain(*engine.enqueue({}))
-    assert later.text.endswith(f"(node (node {node.deck.node}) stops): start penstock serve")
+    assert later.text == 'no running node serves lane "orders": start penstock serve'
+    [row] = engine.store.nodes()
+    assert (read(row.note).gone, is_alive(row, engine.store.now())) == (True, False)
 
 
 async def test_told_twice_it_waits_for_nobody(engine: Engine) -> None:

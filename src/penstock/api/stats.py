@@ -8,7 +8,7 @@ Of more than 200 lanes those with something to do are listed; sums are over all 
 """
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from penstock.domain.groups import GroupRow
 from penstock.domain.job import Job
 from penstock.domain.lanes import Lane
 from penstock.domain.masking import without_answer, without_words
-from penstock.domain.notes import read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.states import LIVE, TERMINAL, JobState
 from penstock.errors import PenstockError
 from penstock.observability.dues import next_due, oldest_due
@@ -33,7 +33,6 @@ MOST_LANES: Final = 200
 DUE_CAP: Final = 20
 DUE_LANES: Final = 20
 STATES: Final = tuple(state.label for state in JobState)
-ALIVE: Final = timedelta(seconds=30)
 MOST_NODES: Final = 50
 IDLE: Final = Pace(0.0, 0.0, None, None, 0)
 
@@ -233,7 +232,7 @@ def _until(at: datetime | None) -> str:
 
 
 def _nodes(client: Client, now: datetime) -> list[dict[str, Any]]:
-    alive = [node for node in client.store.nodes() if now - node.seen_at < ALIVE]
+    alive = [node for node in client.store.nodes() if is_alive(node, now)]
     return [
         {
             "id": node.id,

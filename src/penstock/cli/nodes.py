@@ -5,7 +5,7 @@ import click
 from penstock.cli.options import actor, json_option, note, reason_option, why_option, with_client
 from penstock.cli.render import ago, cell, on_terminal, print_json, print_table
 from penstock.client import Client
-from penstock.domain.notes import ALIVE, read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.pauses import Pause
 from penstock.domain.standing import NodeRow
 from penstock.wire import node_object, pause_object
@@ -36,7 +36,7 @@ def list_(client: Client, *, as_json: bool) -> None:
             node.id,
             node.name,
             node.version,
-            _is(node, alive=now - node.seen_at < ALIVE),
+            _is(node, alive=is_alive(node, now)),
             "leads" if node.id == leader else None,
             ago(node.seen_at, now) if on_terminal() else node.seen_at,
             f"{node.drain.actor}: {node.drain.reason}" if node.drain else None,

@@ -16,7 +16,7 @@ from penstock import __version__
 from penstock.cli.render import short
 from penstock.cli.sink_check import queues_there
 from penstock.config.settings import Settings
-from penstock.domain.notes import read
+from penstock.domain.notes import is_alive, read
 from penstock.domain.states import IN_FLIGHT, JobState
 from penstock.observability.dues import oldest_due
 from penstock.observability.logs import hush_drivers
@@ -26,7 +26,6 @@ from penstock.ports.sink import SinkUnavailable
 from penstock.ports.store import Store
 from penstock.sinks.open import make_open
 
-ALIVE: Final = timedelta(seconds=30)
 LATE_S: Final = 60.0
 OVERDUE_S: Final = 60.0
 OLD_TRANSACTION_S: Final = 900.0
@@ -97,7 +96,7 @@ def _version(package: str) -> str | None:
 def nodes_of(store: Store) -> Iterator[Symptom]:
     """Who is at work, and whether somebody leads."""
     now = store.now()
-    seen = [(node, read(node.note)) for node in store.nodes() if now - node.seen_at < ALIVE]
+    seen = [(node, read(node.note)) for node in store.nodes() if is_alive(node, now)]
     alive = [node for node, said in seen if said.sends and not said.stops]
     if not alive:
         start = "start one: penstock serve (or penstock dev)"

@@ -22,6 +22,7 @@ import json
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
@@ -148,6 +149,8 @@ class Router:
         for source in self.sources:
             await self._close(source)
         await self.mediator.close()
+        with suppress(StoreUnavailable):  # then it is gone for others when it was silent for a while
+            await self._beat(gone=True)
 
     async def _close(self, source: Source) -> None:
         try:
@@ -175,10 +178,11 @@ class Router:
                 outages.worked("router")
                 return
 
-    async def _beat(self) -> bool:
-        """Say that it is alive, and that it sends no lane's jobs: whoever explains a job must know."""
+    async def _beat(self, *, gone: bool = False) -> bool:
+        """Say that it is alive, or gone, and that it sends no lane's jobs: who explains a job must know."""
         drains = {} if self.board.drain is None else {"drains": self.held}
-        note = json.dumps({"lanes": [], **drains})
+        leaves = {"stops": True, "gone": True} if gone else {}
+        note = json.dumps({"lanes": [], **drains, **leaves})
         await beat(self.ground, self._limits.node, self.options.name, note)
         return False
 

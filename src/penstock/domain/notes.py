@@ -3,8 +3,8 @@
     {"lanes": ["*"], "sinks": {"billing": "cannot connect"}, "refused": {"orders": "there is no queue"},
      "limits": {"pool/web": "2026-01-01T00:00:00Z", "lane/orders": "slots"}, "queues": {"pool/web": 3},
      "crowded": ["bulk"], "calls": {"01K7…": "2026-01-01T00:00:00Z"},
-     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "stops": true, "sent": 1200,
-     "failed": 3, "claimed": 40, "skew_us": 1500, "memory": 90000000, "loop_delay_us": 2100,
+     "waits": {"01K8…": "2026-01-01T00:00:00Z"}, "drains": 2, "standby": "", "stops": true, "gone": true,
+     "sent": 1200, "failed": 3, "claimed": 40, "skew_us": 1500, "memory": 90000000, "loop_delay_us": 2100,
      "leads": {"term": 4, "since": "2026-01-01T00:00:00Z"},
      "recovered": {"at": "2026-01-01T00:00:00Z", "lanes": ["orders"], "fates": {"unknown": 3}}}
 
@@ -14,13 +14,14 @@ that are missing; `queues` how many jobs the node has that wait for it. `crowded
 has as many jobs in hand as it takes. `calls` says since when a call for a job is under way, and `waits` since
 when one waits for its limits. `drains` is there when it was told to claim nothing more, and counts the claims
 it still has; `standby` when it must not claim since it does not have the lease, and says why if it cannot
-even ask for that; `stops` when it is on its way out, or gone; `sent` and `failed` count jobs since the node
-started, `claimed` those it has in hand. `skew_us` is by how much the store's clock is ahead of the node's;
-`memory` (bytes) and `loop_delay_us` (the longest of the last minute) are of its process. `leads` is there
-while it does: under which term, and since when; `recovered` for a while after it dealt with what others had
-left: when it last did, and of which lanes. A node that does not say is taken to serve every lane and to
-know of no trouble; whatever else is wrong with a note is passed over: it only serves to explain. A router
-serves none: it has a number to lease limits under, and sends no lane's jobs.
+even ask for that; `stops` when it is on its way out, and `gone`, too, with the last that it says; `sent`
+and `failed` count jobs since the node started, `claimed` those it has in hand. `skew_us` is by how much the
+store's clock is ahead of the node's; `memory` (bytes) and `loop_delay_us` (the longest of the last minute)
+are of its process. `leads` is there while it does: under which term, and since when; `recovered` for a
+while after it dealt with what others had left: when it last did, and of which lanes. A node that does not
+say is taken to serve every lane and to know of no trouble; whatever else is wrong with a note is passed
+over: it only serves to explain. A router serves none: it has a number to lease limits under, and sends no
+lane's jobs.
 """
 
 import json
@@ -61,6 +62,7 @@ class Said:
     drains: int | None = None
     standby: str | None = None
     stops: bool = False
+    gone: bool = False
     sent: int | None = None
     failed: int = 0
     claimed: int | None = None
@@ -91,12 +93,15 @@ class Said:
         return ALL_LANES in self.lanes or lane in self.lanes
 
 
+def is_alive(node: NodeRow, now: datetime) -> bool:
+    """Say whether a node was heard of just now, and did not say that it is gone."""
+    return now - node.seen_at < ALIVE and not read(node.note).gone
+
+
 def alive(nodes: Iterable[NodeRow], now: datetime) -> list[Said]:
-    """Return what the nodes say that were heard of just now."""
+    """Return what the nodes say that are alive."""
     return [
-        replace(read(node.note), who=holder_name(node.id, node.name))
-        for node in nodes
-        if now - node.seen_at < ALIVE
+        replace(read(node.note), who=holder_name(node.id, node.name)) for node in nodes if is_alive(node, now)
     ]
 
 
@@ -130,6 +135,7 @@ def read(note: str | None) -> Said:
         drains=_count(said, "drains"),
         standby=str(said["standby"]) if "standby" in said else None,
         stops=said.get("stops") is True,
+        gone=said.get("gone") is True,
         sent=_count(said, "sent"),
         failed=_count(said, "failed") or 0,
         claimed=_count(said, "claimed"),

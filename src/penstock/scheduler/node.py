@@ -124,8 +124,11 @@ class Node:
             await self.standby.resign()
         with suppress(StoreUnavailable):
             await self.deck.write_ticks()
+        self.deck.holdings.note = self._note(gone=True)
         heart.stop()
         await self.deck.outlets.close()
+        with suppress(StoreUnavailable):  # then it is gone for others when it was silent for a while
+            await beat(self.ground, self.deck.node, self.options.name, self.deck.holdings.note)
         self.ground.emit(NodeStopped(node=self.deck.node, returned=self.deck.returned))
 
     def wake(self, lanes: Collection[str] = ()) -> None:
@@ -202,8 +205,8 @@ class Node:
             lanes.create_task(cycle.run())
             self.wake()
 
-    def _note(self) -> str:
-        """Return what this node knows that explains why jobs wait, and how it does."""
+    def _note(self, *, gone: bool = False) -> str:
+        """Return what this node knows that explains why jobs wait, and how it does; or that it is gone."""
         now, clock = self.ground.monotonic(), self.ground.clock.now()
         here = self.deck.time.now(now) if self.deck.time.known else clock
         reached = self.deck.limits.reached()
@@ -215,6 +218,8 @@ class Node:
             more["standby"] = self.standby.trouble if self.standby else ""
         if self.deck.stop.is_set():
             more["stops"] = True
+        if gone:
+            more["gone"] = True
         if self.deck.time.known:
             more["skew_us"] = (here - clock) // timedelta(microseconds=1)
         return json.dumps(

@@ -10,13 +10,12 @@ from litestar.response import Redirect
 from penstock.api.params import node_number
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
-from penstock.domain.notes import read
+from penstock.domain.notes import is_alive, read
 from penstock.errors import NotFound
 from penstock.ui.site import AnyRequest, Site, acted, form, reason_of, who
 from penstock.ui.targets import left_alone
 from penstock.ui.telling import Told, undo
 
-ALIVE: Final = timedelta(seconds=30)
 MOST: Final = 100
 NONE: Final = timedelta(0)
 SKEWED: Final = timedelta(seconds=2)  # as the alert that we ship
@@ -58,7 +57,7 @@ def _view(site: Site) -> dict[str, Any]:
         {
             "node": node,
             "said": said,
-            "alive": now - node.seen_at < ALIVE,
+            "alive": is_alive(node, now),
             "skewed": said.skew is not None and abs(said.skew) > SKEWED,
             "slow": said.loop_delay is not None and said.loop_delay > SLOW,
         }
