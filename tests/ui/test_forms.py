@@ -121,16 +121,49 @@ def test_who_comes_second_is_told_what_the_first_one_did(browser: Browser, seede
     assert store.lanes()["both"]["rate"] == "9/s"
 
 
+def test_a_lane_or_pool_made_anew_under_its_name_is_not_the_one_that_the_form_was_about(
+    browser: Browser, seeded: Seeded
+) -> None:
+    store = seeded.client.store
+    make_lane(seeded, "reborn", rate="5/s")
+    store.put_pool(pool("reborn", rate="5/s"), actor="test")
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/lanes/reborn")
+        rate = page.locator("#limits [name=rate]")
+        rate.fill("9/s")
+        before = store.lanes()["reborn"]
+        store.delete_lane("reborn", actor="eve")
+        again = store.put_lane(lane("reborn", sink="console", rate="7/s"), actor="eve")
+        assert (again.version, again.id != before.id) == (before.version, True)
+        page.keyboard.press("Enter")
+        expect(page.locator("#limits").get_by_role("alert")).to_contain_text("somebody changed it")
+        expect(rate).to_have_value("9/s")
+        expect(page.locator("#limits label", has=page.locator("[name=rate]"))).to_contain_text("now 7/s")
+        assert store.lanes()["reborn"]["rate"] == "7/s"
+        rate.press("Enter")  # he has seen it
+        expect(page.locator("#toast")).to_contain_text("changed rate")
+
+        opened(page, seeded, "/pools")
+        page.locator("#pool-reborn").get_by_role("button", name="Change").click()
+        sheet = page.locator("#edit-reborn")
+        sheet.locator("[name=rate]").fill("9/s")
+        store.delete_pool("reborn", actor="eve")
+        store.put_pool(pool("reborn", rate="7/s"), actor="eve")
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("alert")).to_contain_text("somebody changed it")
+        expect(sheet.locator("[name=rate]")).to_have_value("9/s")
+    assert (store.lanes()["reborn"]["rate"], store.pools()["reborn"].rate) == ("9/s", "7/s")
+
+
 def test_a_refused_form_says_so_by_its_status(seeded: Seeded) -> None:
     store, http = seeded.client.store, seeded.http
     make_lane(seeded, "told")
     store.put_pool(pool("told", rate="5/s"), actor="test")
-    version = str(store.lanes()["told"].version)
-    stale = {"name": "told", "version": "77", "rate": "9/s"}
+    stale = {"name": "told", "tag": '"77"', "rate": "9/s"}
     user = {"name": "zoe", "role": "viewer", "password": "abc-short"}
     sent = {
-        ("/lanes/told/set", 422): {"version": version, "rate": "fast"},
-        ("/lanes/told/set", 412): {"version": "77", "rate": "9/s"},
+        ("/lanes/told/set", 422): {"tag": f'"{store.lanes()["told"].version}"', "rate": "fast"},
+        ("/lanes/told/set", 412): stale,
         ("/pools/set", 412): stale,
         ("/pools/set", 422): {"name": "told", "rate": "9/s"},
         ("/access", 422): {"name": "n\0n", "role": "viewer"},

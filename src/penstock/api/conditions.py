@@ -38,16 +38,26 @@ def condition_of(request: Request[Any, Any, Any]) -> Condition | None:
     match = ",".join(request.headers.getall("if-match"))
     if match.strip() == "*":
         return _anything
-    tags = re.findall(_TAG, match) if _LIST.fullmatch(match) else []
-    seen = {(found[1], found[2]) for tag in tags if (found := _OURS.fullmatch(tag))}
-    if not seen:
+    if not _seen(match):
         raise Problem(412, "version-changed", f"If-Match {match!r} names no version", hint=HINT)
+    return bound_to(match)
+
+
+def bound_to(match: str) -> Condition:
+    """Return what raises VersionChanged unless what is there has one of these ETags."""
+    seen = _seen(match)
 
     def seen_before(kind: str, name: str, named: Lane | Pool | None) -> None:
         if named is None or not seen & {(str(named.version), None), (str(named.version), str(named.id))}:
             raise VersionChanged(kind, name, 0 if named is None else named.version)
 
     return seen_before
+
+
+def _seen(match: str) -> set[tuple[str, str | None]]:
+    """Return the versions and ids that these ETags name; that of another kind names none."""
+    tags = re.findall(_TAG, match) if _LIST.fullmatch(match) else []
+    return {(found[1], found[2]) for tag in tags if (found := _OURS.fullmatch(tag))}
 
 
 def _nothing(kind: str, name: str, named: Lane | Pool | None) -> None:

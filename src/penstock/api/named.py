@@ -55,6 +55,10 @@ class Kind(msgspec.Struct, frozen=True):
         named: Named = found[name]
         return named
 
+    def tag(self, named: Named, now: datetime) -> str:
+        """Return the ETag that a change of it may be bound to."""
+        return tag_of(encode(self.show(named, now)), mark_of_named(named))
+
 
 LANE: Final = Kind("lane", lambda store: store.lanes(), changing.LANE.change, lane_object)
 POOL: Final = Kind("pool", lambda store: store.pools(), changing.POOL.change, pool_object)

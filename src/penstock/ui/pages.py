@@ -39,7 +39,7 @@ SCREENS: Final[Sequence[Callable[[Site], list[HTTPRouteHandler]]]] = (
     overview.routes, lanes.routes, jobs.routes, job.routes, groups.routes, dead.routes, pools.routes,
     nodes.routes, history.routes, audit.routes, bulk.routes, access.routes,
 )  # fmt: skip
-NOT_TYPED: Final = frozenset({"csrf", "next", "job", "version", "revision", "password"})
+NOT_TYPED: Final = frozenset({"csrf", "next", "job", "tag", "revision", "password"})
 
 
 class Pages(NamedTuple):

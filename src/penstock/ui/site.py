@@ -230,11 +230,11 @@ def once(entropy: Callable[[int], bytes] = os.urandom) -> str:
 def kept(fields: Mapping[str, str], error: PenstockError) -> dict[str, Any]:
     """Return what a form shows that was refused: why, and all that somebody wrote; nothing refreshes it.
 
-    Who is told what it was changed to meanwhile has seen that: his next try is about the version on the page.
+    Who is told what it was changed to meanwhile has seen that: his next try is about what is on the page.
     """
     changed = isinstance(error, VersionChanged)
     return {
-        "fields": {name: text for name, text in fields.items() if not (changed and name == "version")},
+        "fields": {name: text for name, text in fields.items() if not (changed and name == "tag")},
         "problem": str(error),
         "wrong": getattr(error, "setting", ""),
         "changed": changed,

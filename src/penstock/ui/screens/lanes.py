@@ -10,6 +10,8 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
+from penstock.api.conditions import bound_to
+from penstock.api.named import LANE
 from penstock.api.scopes import needs
 from penstock.config import changing
 from penstock.domain.access import Scope
@@ -22,7 +24,7 @@ from penstock.domain.retry import RetrySchedule
 from penstock.domain.states import JobState
 from penstock.domain.targets import target_of
 from penstock.domain.vitals import PoolUse
-from penstock.errors import InvalidSetting, PenstockError, UnknownLane, VersionChanged
+from penstock.errors import InvalidSetting, PenstockError, UnknownLane
 from penstock.ui import telling
 from penstock.ui.audits import shown as shown_entries
 from penstock.ui.settings import LIMITS, effect, given, lane_settings, shown
@@ -195,6 +197,7 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "f": figures,
         "x": site.figures.lane(name, figures),
         "now": now,
+        "tag": LANE.tag(found, now),
         "settings": shown(found.settings, lane_settings(), of_lane),
         "limits": LIMITS,
         "c": site.figures.chart(name, now),
@@ -275,13 +278,12 @@ def _known(site: Site, name: str) -> Lane:
 
 
 def _set(site: Site, name: str, fields: Mapping[str, str], actor: str) -> str:
-    found = _known(site, name)
-    if fields.get("version") != str(found.version):
-        raise VersionChanged("lane", name, found.version)
+    found, bound = _known(site, name), bound_to(fields.get("tag", ""))
+    bound("lane", name, found)
     wanted = given({k: v for k, v in fields.items() if k in SETTINGS}, SETTINGS)
     changed = {setting: value for setting, value in wanted.items() if value != found[setting]}
     if not changed:
         return "Nothing was changed."
-    changing.LANE.change(site.store, name, changed, actor=actor, expect=found.version)
+    changing.LANE.change(site.store, name, changed, actor=actor, expect=found.version, bound=bound)
     site.store.wake([name])
     return f'Lane "{name}": changed {", ".join(changed)}.'

@@ -8,6 +8,8 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Redirect
 
+from penstock.api.conditions import bound_to
+from penstock.api.named import POOL
 from penstock.api.scopes import needs
 from penstock.api.stats import MOST_LANES
 from penstock.config import changing
@@ -17,7 +19,7 @@ from penstock.domain.notes import Said, alive
 from penstock.domain.pools import POOL_SETTINGS
 from penstock.domain.targets import paused_name, target_of
 from penstock.domain.vitals import PoolUse
-from penstock.errors import InvalidSetting, NotFound, PenstockError, VersionChanged
+from penstock.errors import InvalidSetting, NotFound, PenstockError
 from penstock.observability.targets import Calls
 from penstock.ui import telling
 from penstock.ui.settings import given
@@ -92,6 +94,7 @@ def _view(site: Site) -> dict[str, Any]:
         "pools": [
             {
                 "pool": each,
+                "tag": POOL.tag(each, now),
                 "lanes": sorted(name for name, lane in lanes.items() if lane["pool"] == each.name),
                 "use": uses.get(each.name, UNUSED),
                 "full": f"pool/{each.name}" in waits,
@@ -149,12 +152,14 @@ def _waiting(said: Sequence[Said], pool: str) -> int:
 def _set(site: Site, fields: Mapping[str, str], actor: str) -> str:
     name = fields.get("name", "")
     found = site.store.pools().get(name)
-    seen = 0 if found is None else found.version
-    if seen and "version" not in fields:
+    bound = bound_to(fields["tag"]) if "tag" in fields else None
+    if bound is not None:
+        bound("pool", name, found)
+    elif found is not None:
         raise InvalidSetting("name", f'there is a pool "{name}" already: change it in the list below')
-    if fields.get("version", "0") != str(seen):
-        raise VersionChanged("pool", name, seen)
-    changing.POOL.change(site.store, name, given(fields, POOL_SETTINGS), actor=actor, expect=seen)
+    seen = 0 if found is None else found.version
+    wanted = given(fields, POOL_SETTINGS)
+    changing.POOL.change(site.store, name, wanted, actor=actor, expect=seen, bound=bound)
     return f'Pool "{name}" is as you said.'
 
 
