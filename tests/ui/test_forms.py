@@ -155,6 +155,48 @@ def test_a_lane_or_pool_made_anew_under_its_name_is_not_the_one_that_the_form_wa
     assert (store.lanes()["reborn"]["rate"], store.pools()["reborn"].rate) == ("9/s", "7/s")
 
 
+def test_a_small_sheet_that_is_refused_stays_open_and_says_why(browser: Browser, seeded: Seeded) -> None:
+    store = seeded.client.store
+    make_lane(seeded, "sheets")
+    seeded.client.enqueue("sheets", {}, run_at=store.now() + timedelta(days=1))
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/lanes/sheets")
+        page.get_by_role("button", name="Pause").click()
+        sheet = page.locator("#pause")
+        sheet.locator("[name=until]").select_option("4h")
+        sheet.locator("[name=reason]").fill("   ")  # which a browser takes for something
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("alert")).to_contain_text("say why")
+        expect(sheet.locator("[name=until]")).to_have_value("4h")
+        expect(page.locator("#toast")).to_have_count(0)
+        assert (store.lanes()["sheets"].paused, serious(page)) == (False, [])
+        sheet.locator("[name=reason]").fill("they move")
+        page.keyboard.press("Enter")
+        expect(page.locator("#toast")).to_contain_text('Lane "sheets" is paused until')
+        assert page.url.endswith("/lanes/sheets")
+
+        page.goto("/bulk?verb=hold&q=lane:sheets")  # no sheet, and it stays as well
+        page.locator("[name=rate]").fill("fast")
+        page.locator("[name=reason]").fill("not today")
+        page.keyboard.press("Enter")
+        expect(page.locator("main form").get_by_role("alert")).to_contain_text("rate")
+        expect(page.locator("[name=reason]")).to_have_value("not today")
+        page.locator("[name=rate]").fill("5")
+        page.keyboard.press("Enter")
+        expect(page.locator("#toast")).to_contain_text("It has begun.")
+
+
+def test_who_has_no_script_is_told_on_the_next_page_and_a_script_by_the_status(seeded: Seeded) -> None:
+    make_lane(seeded, "plain")
+    sent = {"data": {"reason": " ", "next": "/lanes"}}
+    by_hand = seeded.http.request("POST", "/lanes/plain/pause", **sent)
+    by_script = seeded.http.request("POST", "/lanes/plain/pause", headers={"HX-Request": "true"}, **sent)
+
+    assert (by_hand.status_code, by_hand.headers["location"]) == (303, "/lanes")
+    assert (by_script.status_code, by_script.text) == (422, "reason: say why: it is kept in the audit")
+    assert by_script.headers["content-type"].startswith("text/plain")
+
+
 def test_a_refused_form_says_so_by_its_status(seeded: Seeded) -> None:
     store, http = seeded.client.store, seeded.http
     make_lane(seeded, "told")
@@ -168,11 +210,13 @@ def test_a_refused_form_says_so_by_its_status(seeded: Seeded) -> None:
         ("/pools/set", 422): {"name": "told", "rate": "9/s"},
         ("/access", 422): {"name": "n\0n", "role": "viewer"},
         ("/access/users", 422): user,
+        (f"/jobs/{seeded.ids['dead']}/edit", 422): {"payload": "[1, 2]", "reason": " "},
     }
     pages = {key: http.request("POST", key[0], data=fields) for key, fields in sent.items()}
 
     assert [page.status_code for page in pages.values()] == [status for _, status in sent]
     assert all(page.text.count('role="alert"') == 1 for page in pages.values())
+    assert "[1, 2]</textarea>" in pages[f"/jobs/{seeded.ids['dead']}/edit", 422].text
     assert user["password"] not in pages["/access/users", 422].text
     assert 'value="zoe"' in pages["/access/users", 422].text
     assert "now 5/s" in pages["/pools/set", 412].text

@@ -73,7 +73,15 @@ def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
             page.get_by_role("link", name="Log in").click()
             log_in(page)
             assert page.url == http.node.url + "/jobs/new?lane=orders"
-        assert client.list().jobs == []
+
+            page.goto("/lanes/orders")  # a sheet, which a script sends
+            page.get_by_role("button", name="Pause").click()
+            page.locator("#pause [name=reason]").fill("they move house")
+            page.context.clear_cookies()
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("You are logged out")
+            expect(page.locator("main pre").last).to_contain_text("they move house")
+        assert (client.list().jobs, client.lane("orders").paused) == ([], False)
 
 
 def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: Seeded) -> None:

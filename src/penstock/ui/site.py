@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 
 from jinja2 import Environment
 from litestar import Request, Response
-from litestar.response import Redirect
 
 from penstock import __version__
 from penstock.api.callers import SECURE_COOKIE
@@ -242,11 +241,19 @@ def kept(fields: Mapping[str, str], error: PenstockError) -> dict[str, Any]:
     }
 
 
-async def acted(site: Site, to: str, action: Callable[[], str | Told]) -> Redirect:
+async def acted(site: Site, request: AnyRequest, to: str, action: Callable[[], str | Told]) -> Response[Any]:
     """Carry something out and say what it did, or why it did not."""
     try:
         said = await site.desk.ask(action)
         site.forget()
         return back(to, said)
     except PenstockError as error:
+        return refused(request, to, error)
+
+
+def refused(request: AnyRequest, to: str, error: PenstockError) -> Response[Any]:
+    """Say why something was not done: in the form, where a script keeps that open, else on the next page."""
+    if "hx-request" not in request.headers:
         return back(to, str(error), bad=True)
+    words, status = spelled_out(str(error)).encode(errors="replace"), problem_of(error).status
+    return Response(words, media_type="text/plain", status_code=status, headers={"Cache-Control": "no-store"})

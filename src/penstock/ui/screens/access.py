@@ -48,7 +48,7 @@ def _key_routes(site: Site) -> list[HTTPRouteHandler]:
         )
 
     @post(f"{HERE}/revoke", opt=ADMIN)
-    async def revoke(request: AnyRequest) -> Redirect:
+    async def revoke(request: AnyRequest) -> Response[Any]:
         fields, actor = await form(request), who(request)
 
         def act() -> str:
@@ -56,7 +56,7 @@ def _key_routes(site: Site) -> list[HTTPRouteHandler]:
             key = site.store.revoke_key(name, actor=actor, reason=reason_of(fields))
             return f"Key {key.name} opens nothing any more."
 
-        return await acted(site, HERE, act)
+        return await acted(site, request, HERE, act)
 
     return [access, make_key, revoke]
 
@@ -82,7 +82,7 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
         return Redirect(HERE, status_code=303)
 
     @post(f"{HERE}/users/remove", opt=ADMIN)
-    async def remove(request: AnyRequest) -> Redirect:
+    async def remove(request: AnyRequest) -> Response[Any]:
         fields, actor = await form(request), who(request)
 
         def act() -> str:
@@ -90,7 +90,7 @@ def _user_routes(site: Site) -> list[HTTPRouteHandler]:
             site.store.remove_user(name, actor=actor, reason=reason_of(fields))
             return f"{name} is let in no more."
 
-        return await acted(site, HERE, act)
+        return await acted(site, request, HERE, act)
 
     return [put_user, left, remove]
 

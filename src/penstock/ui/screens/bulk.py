@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.client import Client
@@ -16,7 +15,7 @@ from penstock.domain.operations import OPEN, STATES, OperationState, query_of
 from penstock.domain.states import VERBS
 from penstock.errors import InvalidQuery, NotFound, PenstockError
 from penstock.ports.operations import Operation
-from penstock.ui.site import AnyRequest, Site, acted, form, once, whole
+from penstock.ui.site import AnyRequest, Site, acted, form, once, refused, whole
 from penstock.ui.telling import back
 
 PAGE: Final = 30
@@ -44,12 +43,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "bulk.html", lambda: _preview_view(client, verb, line))
 
     @post("/bulk", opt=needs(Scope.OPERATE))
-    async def start(request: AnyRequest) -> Redirect:
+    async def start(request: AnyRequest) -> Response[Any]:
         fields, client = await form(request), site.acting(request)
         try:
             begun = await site.desk.ask(_start, client, fields)
         except PenstockError as error:
-            return back(fields.get("next", "/jobs"), str(error), bad=True)
+            return refused(request, fields.get("next", "/jobs"), error)
         return back(f"/operations/{begun.id}", "It has begun.")
 
     @get("/operations", opt=needs(Scope.READ))
@@ -63,14 +62,14 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "operation.html", lambda: _one_view(site.seen_by(request), name))
 
     @post("/operations/{operation:str}/stop", opt=needs(Scope.OPERATE))
-    async def stop(request: AnyRequest) -> Redirect:
+    async def stop(request: AnyRequest) -> Response[Any]:
         name, fields, client = request.path_params["operation"], await form(request), site.acting(request)
 
         def act() -> str:
             client.stop(name, reason=fields.get("reason", ""))
             return "Stopped where it was: what is done is done."
 
-        return await acted(site, f"/operations/{name}", act)
+        return await acted(site, request, f"/operations/{name}", act)
 
     return [preview, start, operations, one, stop]
 

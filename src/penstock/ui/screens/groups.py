@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
@@ -41,7 +40,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return {"groups": [{"lane": row.lane, "group": row.group} for row in rows]}
 
     @post(["/groups/act", "/groups/resume"], opt=needs(Scope.OPERATE))
-    async def act(request: AnyRequest) -> Redirect:
+    async def act(request: AnyRequest) -> Response[Any]:
         fields, actor, client = await form(request), who(request), site.acting(request)
         to = fields.get("next") or "/groups"
 
@@ -60,7 +59,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 return telling.paused(f'Group "{group}"', until, way)
             return operated(client, fields.get("job", ""), verb, fields)
 
-        return await acted(site, to, acting)
+        return await acted(site, request, to, acting)
 
     return [groups, begun, act]
 

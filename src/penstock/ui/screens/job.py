@@ -21,7 +21,7 @@ from penstock.domain.states import Effect, Verb, answer
 from penstock.domain.traces import traceparent_of
 from penstock.domain.ulid import BadUlid
 from penstock.domain.ulid import parse as parse_ulid
-from penstock.errors import InvalidJob, NotFound, PenstockError
+from penstock.errors import InvalidJob, InvalidQuery, NotFound, PenstockError
 from penstock.explain import explain_standing
 from penstock.ui.answers import tries
 from penstock.ui.audits import differences
@@ -83,7 +83,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         job_id, fields, seen = request.path_params["job_id"], await form(request), site.seen_by(request)
         try:
             said = await site.desk.ask(_edit, seen.client, job_id, fields)
-        except InvalidJob as error:
+        except (InvalidJob, InvalidQuery) as error:
             if not may(request, Scope.PAYLOAD):
                 return back(f"/jobs/{job_id}", str(error), bad=True)
             refused = kept(dict.fromkeys(EDITED, "") | fields, error)
@@ -96,11 +96,11 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return back(f"/jobs/{job_id}", said)
 
     @post("/jobs/{job_id:str}/{verb:str}", opt=needs(Scope.OPERATE))
-    async def act_on_job(request: AnyRequest) -> Redirect:
+    async def act_on_job(request: AnyRequest) -> Response[Any]:
         job_id, verb = request.path_params["job_id"], request.path_params["verb"]
         fields, client = await form(request), site.acting(request)
         to = fields.get("next") or f"/jobs/{job_id}"
-        return await acted(site, to, lambda: operated(client, job_id, verb, fields))
+        return await acted(site, request, to, lambda: operated(client, job_id, verb, fields))
 
     return [one_job, whole_payload, edit_page, edit, act_on_job]
 

@@ -112,9 +112,9 @@ def _making_routes(site: Site) -> list[HTTPRouteHandler]:
         return back(f"/jobs/{made}", "The job was accepted.")
 
     @post("/demo", opt=needs(Scope.ENQUEUE))
-    async def demo(request: AnyRequest) -> Redirect:
+    async def demo(request: AnyRequest) -> Response[Any]:
         seen, admin = site.seen_by(request), may(request, Scope.ADMIN)
-        return await acted(site, "/", lambda: _demo(seen.client, admin=admin))
+        return await acted(site, request, "/", lambda: _demo(seen.client, admin=admin))
 
     return [new_job, make_job, demo]
 

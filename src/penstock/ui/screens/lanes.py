@@ -95,29 +95,29 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
 
 def _acting_routes(site: Site) -> list[HTTPRouteHandler]:
     @post(["/lanes/{name:str}/pause", "/lanes/{name:str}/resume"], opt=OPERATE)
-    async def pause(request: AnyRequest) -> Redirect:
+    async def pause(request: AnyRequest) -> Response[Any]:
         name, verb = request.path_params["name"], request.url.path.rpartition("/")[2]
         fields, actor = await form(request), who(request)
         to = fields.get("next") or f"/lanes/{name}"
-        return await acted(site, to, lambda: _pause(site, name, verb, fields, actor))
+        return await acted(site, request, to, lambda: _pause(site, name, verb, fields, actor))
 
     @post(["/lanes/{name:str}/disable", "/lanes/{name:str}/enable"], opt=ADMIN)
-    async def switch(request: AnyRequest) -> Redirect:
+    async def switch(request: AnyRequest) -> Response[Any]:
         """A setting of the lane, so whoever turns it may change lanes, here as over the API."""
         name, enabled = request.path_params["name"], request.url.path.endswith("/enable")
         fields, actor = await form(request), who(request)
         to = fields.get("next") or f"/lanes/{name}"
-        return await acted(site, to, lambda: _switch(site, name, fields, actor, enabled=enabled))
+        return await acted(site, request, to, lambda: _switch(site, name, fields, actor, enabled=enabled))
 
     @post("/lanes/{name:str}/test", opt=needs(Scope.ENQUEUE))
-    async def test(request: AnyRequest) -> Redirect:
+    async def test(request: AnyRequest) -> Response[Any]:
         name, client = request.path_params["name"], site.acting(request)
 
         def act() -> str:
             made = client.enqueue(name, {"test": True, "by": client.actor})
             return f"Test job {made.id} is in the lane."
 
-        return await acted(site, f"/lanes/{name}", act)
+        return await acted(site, request, f"/lanes/{name}", act)
 
     @post("/lanes/{name:str}/set", opt=ADMIN)
     async def change(request: AnyRequest) -> Response[bytes] | Redirect:

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.response import Redirect
 
 from penstock.api.params import node_number
 from penstock.api.scopes import needs
@@ -30,7 +29,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "nodes.html", lambda: _view(site))
 
     @post("/nodes/{node:str}/{verb:str}", opt=needs(Scope.OPERATE))
-    async def drain(request: AnyRequest) -> Redirect:
+    async def drain(request: AnyRequest) -> Response[Any]:
         node, verb = node_number(request.path_params["node"]), request.path_params["verb"]
         fields, actor = await form(request), who(request)
 
@@ -44,7 +43,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 return Told(f"Node {node} goes on.")
             return Told(f"Node {node} claims nothing more.", undo("nodes", str(node), "resume"))
 
-        return await acted(site, "/nodes", act)
+        return await acted(site, request, "/nodes", act)
 
     return [nodes, drain]
 

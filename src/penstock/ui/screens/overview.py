@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.response import Redirect
 
 from penstock.api.scopes import needs
 from penstock.domain.access import Scope
@@ -42,7 +41,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return await site.page(request, "overview.html", lambda: _view(site.seen_by(request), figures))
 
     @post("/store/{verb:str}", opt=needs(Scope.OPERATE))
-    async def pause_all(request: AnyRequest) -> Redirect:
+    async def pause_all(request: AnyRequest) -> Response[Any]:
         verb, fields, actor = request.path_params["verb"], await form(request), who(request)
 
         def act() -> Told:
@@ -54,7 +53,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
                 return Told("Everything goes on.")
             return telling.paused("Everything", until, undo("store", "resume"))
 
-        return await acted(site, fields.get("next", "/"), act)
+        return await acted(site, request, fields.get("next", "/"), act)
 
     return [overview, pause_all]
 

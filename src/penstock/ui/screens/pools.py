@@ -54,13 +54,13 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
         return Redirect("/pools", status_code=303)
 
     @post("/pools/{name:str}/{verb:str}", opt=needs(Scope.OPERATE))
-    async def act_on_pool(request: AnyRequest) -> Redirect:
+    async def act_on_pool(request: AnyRequest) -> Response[Any]:
         name, verb = request.path_params["name"], request.path_params["verb"]
         fields, actor = await form(request), who(request)
-        return await acted(site, "/pools", lambda: _act(site, name, verb, fields, actor))
+        return await acted(site, request, "/pools", lambda: _act(site, name, verb, fields, actor))
 
     @post("/targets/reset", opt=needs(Scope.OPERATE))
-    async def reset(request: AnyRequest) -> Redirect:
+    async def reset(request: AnyRequest) -> Response[Any]:
         fields, actor = await form(request), who(request)
 
         def act() -> str:
@@ -70,12 +70,12 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             site.store.wake(())
             return "The breaker is closed: calls go again."
 
-        return await acted(site, "/pools", act)
+        return await acted(site, request, "/pools", act)
 
     @post("/targets/{verb:str}", opt=needs(Scope.OPERATE))
-    async def act_on_target(request: AnyRequest) -> Redirect:
+    async def act_on_target(request: AnyRequest) -> Response[Any]:
         verb, fields, actor = request.path_params["verb"], await form(request), who(request)
-        return await acted(site, "/pools", lambda: _act_on_target(site, verb, fields, actor))
+        return await acted(site, request, "/pools", lambda: _act_on_target(site, verb, fields, actor))
 
     return [pools, change, left, act_on_pool, reset, act_on_target]
 

@@ -5,6 +5,7 @@ import { complete } from "./complete.js";
 import { keys, marked } from "./keys.js";
 import { live } from "./live.js";
 import { selection } from "./select.js";
+import { sending } from "./sending.js";
 import { sheets } from "./sheets.js";
 import { times } from "./times.js";
 
@@ -40,4 +41,5 @@ refreshed();
 complete();
 keys();
 sheets();
+sending();
 live(refreshed);
