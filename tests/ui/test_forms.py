@@ -51,6 +51,34 @@ def test_what_was_written_for_a_new_lane_is_kept_when_it_is_refused(browser: Bro
     )  # fmt: skip
 
 
+def test_a_fold_with_something_in_it_is_open_when_a_new_lane_is_refused(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url, complaints=[]) as page:
+        opened(page, seeded, "/new-lane")
+        fold, lease, rate = page.locator("details"), page.locator("[name=lease]"), page.locator("[name=rate]")
+        page.locator("[name=name]").fill("pleats")
+        rate.fill("often")
+        page.keyboard.press("Enter")
+        expect(rate).to_be_focused()
+        expect(fold).not_to_have_attribute("open", "")
+        rate.fill("")
+        page.locator("summary").click()
+        lease.fill("soon")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("lease")
+        expect(lease).to_be_visible()
+        expect(lease).to_be_focused()
+        assert serious(page) == []
+        lease.fill("45s")
+        rate.fill("often")
+        page.keyboard.press("Enter")
+        expect(rate).to_be_focused()  # it is the one that is refused, and the other is seen
+
+        expect(lease).to_be_visible()
+        expect(lease).to_have_value("45s")
+
+
 def make_lane(seeded: Seeded, name: str, **settings: str) -> None:
     """Make a lane as the page does, which shows it at once."""
     made = seeded.http.request("POST", "/new-lane", data={"name": name, "sink": "console", **settings})

@@ -50,6 +50,8 @@ UNUSED: Final = PoolUse()
 DEAD: Final = frozenset({JobState.DEAD})
 NEW: Final = "/new-lane"  # beside /lanes/NAME: any word below it may be the name of a lane
 OLD_NEW: Final = "new"  # where the form was once: kept for bookmarks, unless a lane is called that
+NOT_FOLDED: Final = frozenset({*LIMITS, "enabled", "sink", "target", "mode"})
+FOLDED: Final = SETTINGS.keys() - NOT_FOLDED  # of the form for a new lane
 READ, OPERATE, ADMIN = needs(Scope.READ), needs(Scope.OPERATE), needs(Scope.ADMIN)
 
 
@@ -75,6 +77,7 @@ def routes(site: Site) -> list[HTTPRouteHandler]:
             return back(f"/lanes/{name}", said)
         except PenstockError as error:
             refused = kept(fields, error)
+            refused["unfolded"] = refused["wrong"] in FOLDED or any(map(fields.get, FOLDED))
             return await site.page(request, "lane_new.html", lambda: _new_view() | refused, status=REFUSED)
 
     @get(["/lanes/{name:str}", f"/lanes/{OLD_NEW}"], opt=READ)
@@ -144,8 +147,8 @@ def defaults() -> dict[str, Any]:
 
 def _new_view() -> dict[str, Any]:
     settings = shown(defaults(), lane_settings(), [])
-    fields = {"sink": "http"}
-    return {"screen": "lanes", "settings": settings, "limits": LIMITS, "fields": fields, "problem": None}
+    begun = {**NOTHING_REFUSED, "fields": {"sink": "http"}, "unfolded": False}
+    return {"screen": "lanes", "settings": settings, "limits": LIMITS, "folded": FOLDED, **begun}
 
 
 def _lanes_view(site: Site) -> dict[str, Any]:
@@ -194,10 +197,10 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
     return {
         "screen": "lanes",
         "lane": found,
+        "tag": LANE.tag(found, now),
         "f": figures,
         "x": site.figures.lane(name, figures),
         "now": now,
-        "tag": LANE.tag(found, now),
         "settings": shown(found.settings, lane_settings(), of_lane),
         "limits": LIMITS,
         "c": site.figures.chart(name, now),
