@@ -49,9 +49,19 @@ FORMS = {
     "new-job": "/jobs/new?lane=orders",
     "new-lane": "/new-lane",
     "edit": "/jobs?q=lane:orders+state:dead",
+    "refused-lane": "/new-lane",
+    "palette": "/lanes",
+    "help": "/lanes",
+    "menu": "/lanes",
+    "sheet": "/lanes/orders",
+    "pool-sheet": "/pools",
+    "key-sheet": "/access",
+    "range": "/jobs",
     "error": "/nowhere",
     "login": "/login",
 }
+SILENT = frozenset({"login", "error"})  # which nothing refreshes
+SHEETS = {"sheet": "Pause", "pool-sheet": "New pool", "key-sheet": "New key", "range": "Time range"}
 EMPTY = {"first": "/"}
 
 
@@ -93,14 +103,34 @@ def pictured(page: Page, name: str, path: str, target: Path) -> None:
         page.locator("tbody tr a").first.click()
     if name == "edit":
         page.locator("main a.button", has_text="Edit").click()
-    if name != "login":  # which has no script
+    if name not in SILENT:
         page.wait_for_selector('#live[data-state="live"]')
+    opened(page, name)
     page.wait_for_timeout(700)
     height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
     width = page.viewport_size["width"] if page.viewport_size else 1280
     page.set_viewport_size({"width": width, "height": max(height, 800)})
     page.screenshot(path=target)
     page.set_viewport_size({"width": width, "height": 800})
+
+
+def opened(page: Page, name: str) -> None:
+    """Open what lies over a screen, or have its form refused."""
+    if name in SHEETS:
+        page.locator("main").get_by_role("button", name=SHEETS[name], exact=True).first.click()
+    if name == "palette":
+        page.keyboard.press("Control+k")
+        page.keyboard.type("or")
+    if name == "help":
+        page.keyboard.press("?")
+    if name == "menu" and (page.viewport_size or {"width": 0})["width"] == min(WIDTHS):
+        page.get_by_role("button", name="Menu").click()
+    if name == "refused-lane":
+        page.locator("[name=name]").fill("invoices")
+        page.locator("summary").click()
+        page.locator("[name=lease]").fill("soon")
+        page.keyboard.press("Enter")
+        page.get_by_role("alert").wait_for()
 
 
 def main() -> None:
