@@ -46,3 +46,15 @@ def test_an_operation_is_named_and_not_among_its_own_changes() -> None:
 
     assert row["operation"] == "01K"
     assert [change.name for change in row["changes"]] == ["verb", "filter"]
+
+
+def test_what_a_bulk_operation_did_has_its_reason_and_a_way_to_the_operation() -> None:
+    def done(reason: str | None) -> tuple[str | None, str | None]:
+        entry = AuditEntry(1, SystemClock().now(), "pay", "01K", "ann", "retry", "dead", "pending", reason)
+        [row] = shown([entry])
+        return row["reason"], row["part_of"]
+
+    operation = "01M7PVV5922GQHHZE1JVBQFKXX"
+    assert done(f"they are back (operation {operation})") == ("they are back", operation)
+    assert done("they are back (operation two)") == ("they are back (operation two)", None)
+    assert done(None) == (None, None)

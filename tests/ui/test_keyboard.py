@@ -66,6 +66,17 @@ def test_escape_closes_what_is_offered_and_keeps_what_was_written(browser: Brows
         expect(field).to_be_focused()
 
 
+def test_the_palette_has_what_begins_with_a_word_before_what_has_it_inside(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("or")
+        expect(page.locator("#places li").nth(1)).to_contain_text("History")
+        expect(page.locator("#places li").first).to_contain_text("orders")
+
+
 def test_the_palette_finds_groups_by_how_they_begin(browser: Browser, seeded: Seeded) -> None:
     with tab(browser, seeded.url) as page:
         opened(page, seeded, "/lanes")

@@ -14,6 +14,8 @@ TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")
 LONGEST: Final = 120
 LISTED: Final = re.compile(r"[a-z]+(,[a-z]+)+")
 HASH: Final = "sha256:"
+# How a bulk operation says that it did this, behind the reason that it was given.
+PART_OF: Final = re.compile(r" \(operation ([0-9A-HJKMNP-TV-Z]{26})\)$")
 DULL: Final = frozenset(
     {
         "version",
@@ -43,14 +45,17 @@ class Change(NamedTuple):
 
 def shown(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
     """Return entries with their changes taken apart, and the name of what is neither a lane nor a job."""
+    parts = ((entry, PART_OF.search(entry.reason or "")) for entry in entries)
     return [
         {
             **entry._asdict(),
+            "reason": PART_OF.sub("", entry.reason or "") or None,
+            "part_of": None if part is None else part[1],
             "changes": changes(entry),
             "named": _named(entry),
             "operation": _fields(entry.after).get("operation"),
         }
-        for entry in entries
+        for entry, part in parts
     ]
 
 

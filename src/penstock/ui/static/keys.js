@@ -59,7 +59,9 @@ async function found(text) {
   const word = text.trim().toLowerCase();
   if (ULID.test(word)) return [{ text: word.toUpperCase(), hint: "job", href: `/jobs/${word.toUpperCase()}` }];
   const all = [...places(), ...(await names()).lanes.map((name) => ({ text: name, hint: "lane", href: `/lanes/${encodeURIComponent(name)}` }))];
-  const some = all.filter((place) => place.text.toLowerCase().includes(word)).slice(0, 12);
+  const at = (/** @type {Place} */ place) => place.text.toLowerCase().indexOf(word);
+  // What begins with the word is meant, rather than what has it somewhere: "or" is orders, not History.
+  const some = all.filter((place) => at(place) >= 0).sort((one, other) => Math.min(at(one), 1) - Math.min(at(other), 1)).slice(0, 12);
   if (word) some.push({ text: `Group: ${text.trim()}`, hint: "group", href: `/groups?group=${encodeURIComponent(text.trim())}` });
   if (word) some.push({ text: `Jobs: ${text.trim()}`, hint: "find", href: `/jobs?q=${encodeURIComponent(text.trim())}` });
   return some;
