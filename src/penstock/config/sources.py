@@ -1,7 +1,7 @@
 """Where each setting of a lane or pool comes from, and who changed it last: by what the audit says."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from penstock.config.plan import applied_from
@@ -55,18 +55,34 @@ def last_changes(
     after = None
     for _ in range(PAGES):
         page = store.audit_log(lane=name if kind == "lane" else None, people=True, limit=PAGE, after=after)
-        for entry in page.entries:
-            changed = _changed(kind, name, entry)
-            made = bool(changed) and entry.action == f"{kind}.create"
-            for setting in changed.keys() & settings.keys():
-                if not (made and changed[setting] == settings[setting].default):
-                    found.setdefault(setting, entry)
-            if made:
-                return found
+        made = take_changes(page.entries, name, settings, kind=kind, found=found)
         after = page.next
-        if after is None:
+        if made or after is None:
             break
     return found
+
+
+def take_changes(
+    entries: Iterable[AuditEntry],
+    name: str,
+    settings: Mapping[str, Setting],
+    *,
+    kind: str,
+    found: dict[str, AuditEntry],
+) -> bool:
+    """Add who changed each setting last, of entries from the newest on; say whether it was made in them.
+
+    What came before that was done to another of its name.
+    """
+    for entry in entries:
+        changed = _changed(kind, name, entry)
+        made = bool(changed) and entry.action == f"{kind}.create"
+        for setting in changed.keys() & settings.keys():
+            if not (made and changed[setting] == settings[setting].default):
+                found.setdefault(setting, entry)
+        if made:
+            return True
+    return False
 
 
 def _changed(kind: str, name: str, entry: AuditEntry) -> Mapping[str, object]:

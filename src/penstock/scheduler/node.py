@@ -103,6 +103,8 @@ class Node:
     async def run(self) -> None:
         """Serve until told to stop, then give back or finish what is claimed."""
         await self._register()
+        if not self.deck.node:  # told to stop before the store knew of it
+            return
         self.deck.holdings.note = self._note()
         node, name = self.deck.node, self.options.name
         heart = self.beside("heartbeat", lambda ground: heartbeat(self.deck.holdings, node, name, ground))

@@ -65,20 +65,20 @@ def _named(entry: AuditEntry) -> str | None:
     return str(name) if name and entry.lane is None else None
 
 
-def changes(entry: AuditEntry, *, most: int = MOST) -> list[Change]:
+def changes(entry: AuditEntry) -> list[Change]:
     """Return the fields that differ, a handful at most."""
     made = DEFAULTS.get(entry.action)
     if made is None:
-        return differences(entry.before, entry.after, most=most)
+        return differences(entry.before, entry.after)
     usual = made | {"paused": False}  # it says only what is not as usual
     found = _differing(usual, made | _fields(entry.after))
-    return [Change(name, None, _text(after)) for name, _, after in found[:most]]
+    return [Change(name, None, _text(after)) for name, _, after in found[:MOST]]
 
 
-def differences(before: str | None, after: str | None, *, most: int = MOST) -> list[Change]:
+def differences(before: str | None, after: str | None) -> list[Change]:
     """Return what differs between two things as the audit keeps them, a handful at most."""
     found = _differing(_fields(before), _fields(after))
-    return [Change(name, _text(was), _text(now)) for name, was, now in found[:most]]
+    return [Change(name, _text(was), _text(now)) for name, was, now in found[:MOST]]
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -9,7 +9,6 @@ from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane, Setting, check_setting
 from penstock.domain.rates import parse_rate
 from penstock.errors import InvalidSetting
-from penstock.ui.audits import changes
 from penstock.ui.words import span
 
 LIMITS: Final = ("rate", "max_in_flight", "max_groups", "batch_size", "weight", "max_depth")
@@ -33,16 +32,14 @@ class Shown(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it comes from: `default`, the name of the file that was applied, or else `database`."""
+        """Where it comes from: `default`, the name of the file that was applied, `database` or `unknown`."""
         return source_of(self.value, self.default, self.by)
 
 
-def shown(values: Mapping[str, Any], settings: Mapping[str, Setting], trail: list[AuditEntry]) -> list[Shown]:
-    """Return every setting with its value and who changed it last, as far as the trail goes back."""
-    by: dict[str, AuditEntry] = {}
-    for entry in trail:
-        for change in changes(entry, most=len(settings)):
-            by.setdefault(change.name, entry)
+def shown(
+    values: Mapping[str, Any], settings: Mapping[str, Setting], by: Mapping[str, AuditEntry]
+) -> list[Shown]:
+    """Return every setting with its value and who changed it last."""
     return [
         Shown(name, values[name], each.default, each.about, each.kind, tuple(each.words), by.get(name))
         for name, each in settings.items()

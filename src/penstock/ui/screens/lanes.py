@@ -14,10 +14,12 @@ from penstock.api.conditions import bound_to
 from penstock.api.named import LANE
 from penstock.api.scopes import needs
 from penstock.config import changing
+from penstock.config.sources import take_changes
 from penstock.domain.access import Scope
 from penstock.domain.breakers import Target
 from penstock.domain.causes import causes
 from penstock.domain.filters import JobQuery
+from penstock.domain.job import AuditEntry
 from penstock.domain.lanes import SETTINGS, Lane
 from penstock.domain.names import near
 from penstock.domain.retry import RetrySchedule
@@ -146,7 +148,7 @@ def defaults() -> dict[str, Any]:
 
 
 def _new_view() -> dict[str, Any]:
-    settings = shown(defaults(), lane_settings(), [])
+    settings = shown(defaults(), lane_settings(), {})
     begun = {**NOTHING_REFUSED, "fields": {"sink": "http"}, "unfolded": False}
     return {"screen": "lanes", "settings": settings, "limits": LIMITS, "folded": FOLDED, **begun}
 
@@ -194,6 +196,8 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
     listed = any(each["lane"] == name for each in figures["lanes"])
     pool = site.look.pools().get(found["pool"] or "")
     of_lane = [entry for entry in trail if entry.action.startswith("lane.")]
+    changed = dict[str, AuditEntry]()
+    take_changes(of_lane, name, lane_settings(), kind="lane", found=changed)
     return {
         "screen": "lanes",
         "lane": found,
@@ -201,7 +205,7 @@ def _lane_view(site: Site, name: str) -> dict[str, Any]:
         "f": figures,
         "x": site.figures.lane(name, figures),
         "now": now,
-        "settings": shown(found.settings, lane_settings(), of_lane),
+        "settings": shown(found.settings, lane_settings(), changed),
         "limits": LIMITS,
         "c": site.figures.chart(name, now),
         "waiting": site.figures.waiting(name, now) if listed else None,
