@@ -30,10 +30,10 @@ HAND = Who("key:op", frozenset({Scope.READ, Scope.OPERATE}))
 # What belongs to nodes, operators of the machine and the command line: nobody reaches it through an API.
 ENGINE = {
     "claim", "claim_groups", "mark_sending", "renew", "settle", "takeover", "lapse", "resolve", "expire",
-    "fold_counts", "retire", "record_ticks", "register_node", "beat", "elect", "extend_term", "resign",
-    "confirm", "permit", "mark_target", "wakeups", "migrate", "push", "receive", "ack", "nack", "queued",
+    "recall", "fold_counts", "retire", "record_ticks", "register_node", "beat", "elect", "extend_term",
+    "resign", "confirm", "permit", "mark_target", "wakeups", "migrate", "push", "receive", "ack", "nack",
     "secrets", "add_secret", "show_secret", "known_key", "key_used", "user", "open_session", "session",
-    "session_used", "close_session", "collect_operation", "work_operation", "fail_operation",
+    "queued", "session_used", "close_session", "collect_operation", "work_operation", "fail_operation",
 }  # fmt: skip
 
 

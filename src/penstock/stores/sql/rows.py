@@ -32,10 +32,10 @@ FORGET_NOTES: Final = "DELETE FROM penstock.audit WHERE arrival = ANY(:arrivals)
 # Of the times that these jobs were given back, those before the last few.
 FORGET_RETURNS: Final = """
     DELETE FROM penstock.audit WHERE id IN (
-      SELECT r.id FROM (SELECT a.id, row_number() OVER (PARTITION BY a.arrival ORDER BY a.id DESC) AS nth
+      SELECT q.id FROM (SELECT a.id, row_number() OVER (PARTITION BY a.arrival ORDER BY a.id DESC) AS nth
                           FROM penstock.audit a
-                         WHERE a.arrival = ANY(:arrivals) AND a.action = :action AND a.actor = :actor) r
-       WHERE r.nth >= :kept)"""
+                         WHERE a.arrival = ANY(:arrivals) AND a.action = :action AND a.actor = :actor) q
+       WHERE q.nth >= :kept)"""
 
 _KEPT_AT: Final = tuple(LIVE_COLUMNS.index(column) for column in KEPT_COLUMNS)
 
