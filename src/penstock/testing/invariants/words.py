@@ -2,7 +2,7 @@
 
 An estimate is a promise: in quiet times the job goes, expires or moves on by then. When it did not, it is
 asked once more, for a limit may have been reached just as it spoke: if it names the same gate and gives an
-estimate again, its word is broken.
+estimate again, its word is broken. Whoever was told of another gate meanwhile knows better since then.
 """
 
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ class Words:
             raise WordBroken(f"job {arrival} is due at {spot.job.due_at}", found=found)
         self.words[arrival] = Word(at, found, self._first(spot.job))
         known = self.promises.get(arrival)
-        if known is None or self._changed_since(spot.job, known.at):
+        if known is None or known.found.gate is not found.gate or self._changed_since(spot.job, known.at):
             self.promises[arrival] = self.words[arrival]
 
     def check_kept(self, ask: Ask, *, quiet_since: float, clock: datetime) -> None:
