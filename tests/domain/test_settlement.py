@@ -256,7 +256,12 @@ def test_a_job_that_its_pool_put_back_says_so_until_something_becomes_of_it() ->
 
 @pytest.mark.parametrize(("verb", "reason"), [(Verb.CANCEL, None), (Verb.HOLD, "operator")])
 def test_a_job_put_back_that_somebody_asked_for_waits_for_no_pool(verb: Verb, reason: str | None) -> None:
-    assert land(row(), Returned("limit", MINUTE, "waits"), now=NOW, request=verb).job.reason == reason
+    asked = land(row(), Returned("limit", MINUTE, "waits"), now=NOW, request=verb).job
+
+    assert (asked.reason, asked.due_at) == (reason, row().due_at)
+    back = land(row(), Returned("limit", MINUTE, "waits"), now=NOW).job
+    assert moved(back, Verb.HOLD, Move.HOLD, now=NOW).due_at == NOW
+    assert moved(row(S.PENDING, due_at=NOW + HOUR), Verb.HOLD, Move.HOLD, now=NOW).due_at == NOW + HOUR
 
 
 def test_a_job_occupies_its_slot_while_it_is_out() -> None:

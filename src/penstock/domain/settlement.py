@@ -35,7 +35,8 @@ from penstock.errors import IllegalTransition
 
 NODE_ACTOR = "penstock"
 BY_HAND = "operator"
-RETURNS_KEPT = 5  # in a timeline: a job may be put back every minute for weeks
+NOTES_KEPT = 5  # in a timeline, of those below: a job may be put back every minute for weeks
+REPEATED = (Move.RETURN, Move.HURRY)
 OUT = frozenset({JobState.DISPATCHED, JobState.RUNNING})
 
 
@@ -57,6 +58,8 @@ def land(job: Live, outcome: Outcome, *, now: datetime, request: Verb | None = N
     """
     if job.state == JobState.PENDING:  # what it was put back for is over
         job = job._replace(reason=None)
+    if request is not None and isinstance(outcome, Returned):  # who lets it go later does not wait for a pool
+        outcome = Returned(outcome.why)
     landing = _land(job, outcome, now)
     if landing.job.slot is not None and landing.job.state not in OUT:
         landing = landing._replace(job=landing.job._replace(slot=None))
@@ -95,7 +98,8 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
     row = job._replace(state=after(JobState(job.state), move), reason=None, slot=None)
     match move:
         case Move.HOLD:
-            return row._replace(reason=BY_HAND)
+            waits = job.state == JobState.PENDING and job.reason is not None  # for a pool, not for its time
+            return row._replace(reason=BY_HAND, due_at=min(row.due_at, now) if waits else row.due_at)
         case Move.HURRY:
             return row._replace(due_at=min(row.due_at, now))
         case Move.UNHOLD:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from penstock.domain.job import Audit, Claim, Claimed, Live
 from penstock.domain.outcomes import Expired, Outcome, Succeeded
 from penstock.domain.pools import marks
-from penstock.domain.settlement import RETURNS_KEPT, land, late, occupied, recalled, still_asked
-from penstock.domain.states import JobState, Move, Verb
+from penstock.domain.settlement import NOTES_KEPT, REPEATED, land, late, occupied, recalled, still_asked
+from penstock.domain.states import JobState, Verb
 from penstock.errors import IllegalTransition
 from penstock.ports.store import Lapse, Report, Reported, Settled
 from penstock.stores.memory.tables import Tables
@@ -145,11 +145,11 @@ def _apply(tables: Tables, row: Live, outcome: Outcome, now: datetime) -> bool:
 
 
 def _note(tables: Tables, note: Audit | None) -> None:
-    """Write a line of a job's timeline; of the times that it was given back the last few stay."""
+    """Write a line of a job's timeline; of the times that it was given back or let go the last few stay."""
     if note is None:
         return
-    if note.action == Move.RETURN:
-        back = [one for one in tables.audit if (one.arrival, one.action) == (note.arrival, Move.RETURN)]
-        old = back[: len(back) - RETURNS_KEPT + 1] if len(back) >= RETURNS_KEPT else []
+    if note.action in REPEATED:
+        alike = [one for one in tables.audit if (one.arrival, one.action) == (note.arrival, note.action)]
+        old = alike[: len(alike) - NOTES_KEPT + 1] if len(alike) >= NOTES_KEPT else []
         tables.audit = [one for one in tables.audit if not any(one is gone for gone in old)]
     tables.audit.append(note)

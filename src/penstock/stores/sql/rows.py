@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from penstock.domain.job import Attempt, Audit, Context, Live
 from penstock.domain.ordering import sequence_of
-from penstock.domain.settlement import NODE_ACTOR, RETURNS_KEPT, Landing
-from penstock.domain.states import JobState, Move
+from penstock.domain.settlement import NODE_ACTOR, NOTES_KEPT, REPEATED, Landing
+from penstock.domain.states import JobState
 from penstock.stores.sql.database import Tx
 
 LIVE_COLUMNS: Final = Live._fields
@@ -29,13 +29,13 @@ FINISHED_AS_LIVE: Final = ", ".join(
 )
 
 FORGET_NOTES: Final = "DELETE FROM penstock.audit WHERE arrival = ANY(:arrivals) AND actor = :actor"
-# Of the times that these jobs were given back, those before the last few.
-FORGET_RETURNS: Final = """
+# Of the times that these jobs were given back, or let go again, those before the last few.
+FORGET_REPEATED: Final = """
     DELETE FROM penstock.audit WHERE id IN (
-      SELECT q.id FROM (SELECT a.id, row_number() OVER (PARTITION BY a.arrival ORDER BY a.id DESC) AS nth
+      SELECT q.id FROM (SELECT a.id, row_number() OVER (PARTITION BY a.arrival, a.action ORDER BY a.id DESC) n
                           FROM penstock.audit a
-                         WHERE a.arrival = ANY(:arrivals) AND a.action = :action AND a.actor = :actor) q
-       WHERE q.nth >= :kept)"""
+                         WHERE a.arrival = ANY(:arrivals) AND a.action = ANY(:actions) AND a.actor = :actor) q
+       WHERE q.n >= :kept)"""
 
 _KEPT_AT: Final = tuple(LIVE_COLUMNS.index(column) for column in KEPT_COLUMNS)
 
@@ -65,8 +65,9 @@ def insert_landings(tx: Tx, landings: Iterable[Landing], *, now: datetime) -> No
     tx.insert("dead", DEAD_COLUMNS, dead)
     tx.insert("history", HISTORY_COLUMNS, history)
     tx.insert("attempts", ATTEMPT_COLUMNS, attempts)
-    if back := [note.arrival for note in audit if note.action == Move.RETURN]:
-        tx.execute(FORGET_RETURNS, arrivals=back, action=Move.RETURN, actor=NODE_ACTOR, kept=RETURNS_KEPT)
+    if again := [note for note in audit if note.action in REPEATED]:
+        arrivals, actions = [note.arrival for note in again], sorted({note.action for note in again})
+        tx.execute(FORGET_REPEATED, arrivals=arrivals, actions=actions, actor=NODE_ACTOR, kept=NOTES_KEPT)
     tx.insert("audit", AUDIT_COLUMNS, audit)
 
 

@@ -40,6 +40,7 @@ from penstock.testing.invariants.sqlite import Tables
 _HOUSEKEEPING: Final = frozenset({"takeover", "lapse", "expire", "fold_counts", "retire"})
 _EXACT: Final = timedelta(microseconds=2)
 _AGAIN_S: Final = 0.25
+_LEASED: Final = timedelta(seconds=5)
 _SOON: Final = timedelta(milliseconds=100)
 _SLOT: Final = timedelta(milliseconds=20)
 _DRIFT: Final = 0.011
@@ -158,8 +159,11 @@ class Conduct:
         return sender.awake_since + 3 * self.leg < began
 
     def well(self, sender: Sender) -> bool:
-        """Say whether nothing befell the node of late: after an error it waits a little before it goes on."""
-        return sender.well_since + _AGAIN_S < self.clocks.time()
+        """Say whether nothing befell the node of late: after an error it waits a little before it goes on.
+
+        A step of the store's clock ends leases of limits there that nodes still trust.
+        """
+        return sender.well_since + _AGAIN_S < self.clocks.time() and not self._clock_set_within(_LEASED)
 
     def number(self, name: str) -> int:
         """Return the number that a node goes by, 0 = none yet; it has others if answers were lost."""

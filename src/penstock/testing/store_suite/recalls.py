@@ -112,6 +112,26 @@ class RecallTests:
         assert find(store, plain).live.reason == ("operator" if verb is Verb.HOLD else None)
         assert (find(store, head).live.due_at, find(store, head).live.reason) == (later, None)
 
+    def test_one_that_was_held_goes_at_once_when_it_is_released(self, store: Store) -> None:
+        """It waited for the pool, and not for a time that somebody had set."""
+        plain, head = put_back(store)
+        for id_ in (plain, head):
+            operate(store, Verb.HOLD, id_)
+            operate(store, Verb.RELEASE, id_)
+
+        assert (ids(claim(store)), ids(claim_groups(store))) == ([plain], [head])
+
+    def test_of_being_let_go_again_and_again_the_last_times_are_on_record(self, store: Store) -> None:
+        """As of being given back."""
+        plain, _ = put_back(store)
+        for number in range(1, 9):
+            put_pool(store, SLOW.name, rate=f"{number}/h" if number > 1 else "7/h", key="tenant")
+            store.recall(10)
+            settle(store, some(claim(store)), Returned("limit", HOUR, mark(SLOW, of_lane=True)))
+
+        actions = [note.action for note in store.timeline(plain).audit]
+        assert (actions.count("return"), actions.count("hurry")) == (5, 5)
+
     def test_those_that_were_put_back_have_been_due_since_before(self, store: Store) -> None:
         """The first of them; one that was tried before, since its next attempt was due."""
         assert store.vitals().put_back_s == {}
