@@ -580,7 +580,8 @@ def test_a_job_that_a_limit_put_back_names_the_limit() -> None:
 
     found = explain(facts(standing={"last": last}))
     assert found[1:3] == (Gate.KEY, text)
-    assert explain(facts(standing={"last": last}, nodes=[])).gate is Gate.LANE
+    for standing in (job(), job(due_at=LATER)):
+        assert explain(facts(standing, standing={"last": last}, nodes=[])).gate is Gate.LANE
     assert explain(facts(standing={"last": audit("return", None)})).gate is Gate.DUE
 
 

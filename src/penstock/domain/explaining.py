@@ -251,6 +251,8 @@ def _due(facts: Facts) -> Explanation | None:
         text = f"was put back until {stamp(due)}{because(reason)}"
         for name, limit in facts.limits.items():
             if reason == f"limit of {name}":
+                if not facts.serving:  # nobody tries it again then
+                    return None
                 text = f"{_shut_limit(facts, name)}: it is tried again at {stamp(due)}"
                 return Explanation(job.state, limit, text, until=due)
         if facts.target is not None and facts.target.name in reason and (shut := _breaker(facts)):
