@@ -237,7 +237,8 @@ def test_a_job_returned_for_a_while_waits_that_long_and_is_never_early(
 ) -> None:
     landing = land(row(due_at=due_at), Returned("no token", MINUTE), now=NOW)
 
-    assert landing.job == row(S.PENDING, due_at=expected, epoch=None, node=None, claimed_at=None)
+    since = due_at if due_at < expected else None
+    assert landing.job == row(S.PENDING, due_at=expected, since=since, epoch=None, node=None, claimed_at=None)
 
 
 def test_a_job_that_its_pool_put_back_says_so_until_something_becomes_of_it() -> None:
@@ -260,7 +261,7 @@ def test_a_job_put_back_that_somebody_asked_for_waits_for_no_pool(verb: Verb, re
 
     assert (asked.reason, asked.due_at) == (reason, row().due_at)
     back = land(row(), Returned("limit", MINUTE, "waits"), now=NOW).job
-    assert moved(back, Verb.HOLD, Move.HOLD, now=NOW).due_at == NOW
+    assert moved(back, Verb.HOLD, Move.HOLD, now=NOW).due_at == row().due_at
     assert moved(row(S.PENDING, due_at=NOW + HOUR), Verb.HOLD, Move.HOLD, now=NOW).due_at == NOW + HOUR
 
 
@@ -553,3 +554,60 @@ def test_a_verb_the_machine_does_not_know_is_refused() -> None:
 def test_a_job_went_when_it_was_sent_is_being_sent_or_is_done(state: JobState) -> None:
     assert went(row(state))
     assert went(row(state, ord=5)) == (state in (S.CLAIMED, S.SUCCEEDED))
+
+
+def put_back(**fields: object) -> Live:
+    """A job that came due an hour ago and is to come again in a minute."""
+    return land(row(due_at=NOW - HOUR, **fields), Returned("limit", MINUTE, "waits"), now=NOW).job
+
+
+def again(job: Live) -> Live:
+    """The same, claimed once more."""
+    return job._replace(state=S.CLAIMED, reason=None, epoch=9, node=1, claimed_at=NOW)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Returned("limit", HOUR), Returned("the node stops"), Held("no context"), Lapsed(started=False)],
+    ids=["for longer", "as it was", "held", "its node died"],
+)
+def test_a_job_that_does_not_go_has_been_due_since_it_first_was(outcome: Outcome) -> None:
+    assert land(again(put_back()), outcome, now=NOW + MINUTE).job.due_since == NOW - HOUR
+    fresh = land(row(due_at=NOW - HOUR), outcome, now=NOW).job
+    assert fresh.due_since == NOW - HOUR
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Failed("no", MINUTE), Deferred(MINUTE), Lapsed()],
+    ids=["failed", "deferred", "nobody knows"],
+)
+def test_a_job_that_went_is_due_when_its_next_try_is(outcome: Outcome) -> None:
+    landed = land(again(put_back()), outcome, now=NOW + MINUTE).job
+
+    assert (landed.since, landed.due_since) == (None, landed.due_at)
+
+
+def test_who_holds_a_job_that_was_put_back_leaves_it_the_time_it_was_due() -> None:
+    held = moved(put_back(), Verb.HOLD, Move.HOLD, now=NOW)
+
+    assert (held.due_at, held.since, held.reason) == (NOW - HOUR, None, "operator")
+    assert moved(held, Verb.RELEASE, Move.UNHOLD, now=NOW + MINUTE).due_at == NOW - HOUR
+
+
+@pytest.mark.parametrize(
+    ("verb", "move"), [(Verb.RETRY, Move.HURRY), (Verb.RETRY, Move.UNHOLD), (Verb.RETRY, Move.REPLAY)]
+)
+def test_a_job_that_somebody_sends_on_is_not_late(verb: Verb, move: Move) -> None:
+    states = {Move.HURRY: S.PENDING, Move.UNHOLD: S.HELD, Move.REPLAY: S.DEAD}
+    sent_on = moved(put_back()._replace(state=states[move]), verb, move, now=NOW)
+
+    assert (sent_on.due_at, sent_on.since) == (NOW, None)
+
+
+@pytest.mark.parametrize("ahead", [MINUTE, -MINUTE], ids=["before its time", "late"])
+def test_a_job_that_need_not_wait_any_more_does_not_go_before_its_time(ahead: timedelta) -> None:
+    back = land(row(due_at=NOW + ahead), Returned("limit", HOUR, "waits"), now=NOW).job
+
+    assert recalled(back, NOW).job.due_at == max(NOW, NOW + ahead)
+    assert recalled(back, NOW).job.due_since == NOW + ahead

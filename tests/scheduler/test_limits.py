@@ -11,6 +11,7 @@ from penstock.domain.envelopes import Envelope
 from penstock.domain.outcomes import Receipt
 from penstock.domain.pools import pool
 from penstock.domain.rates import parse_rate
+from penstock.domain.states import JobState
 from penstock.ports.events import Called, Claimed, LaneChanged, Recalled, ReturnedJobs
 from penstock.ports.flow import Limit, Need
 from tests.scheduler.engine import Engine
@@ -232,6 +233,21 @@ async def test_what_a_key_of_a_pool_put_back_goes_at_once_when_that_is_set_other
     assert {call.envelope.id for call in engine.sent} == set(ids)
     assert engine.clock.monotonic() - began < BEFORE_THEIR_TIME_S
     assert engine.seen(Recalled)
+
+
+async def test_what_a_pool_put_back_is_no_less_late(engine: Engine) -> None:
+    """`misfire` counted from when a job was put back."""
+    engine.store.put_pool(pool("web", rate="2/h", burst=1, key="tenant"), actor="test")
+    engine.lane(pool="web", misfire="skip_after(1h)")
+    ids = engine.enqueue(*({"tenant": "acme", "run_at": engine.store.now()} for _ in range(5)))
+    async with engine.node():
+        await engine.until(lambda: any(job.live.since for job in engine.store.find(ids).values()))
+        engine.lane(pool="web", misfire="skip_after(1ms)")
+        await engine.until(lambda: bool(engine.seen(LaneChanged)))
+        engine.store.put_pool(pool("web", rate="100/s", burst=50, key="tenant"), actor="test")
+        await engine.ended(*ids[1:], state=JobState.EXPIRED)
+
+    assert [call.envelope.id for call in engine.sent] == ids[:1]
 
 
 async def test_lanes_that_share_a_pool_share_it_by_weight(engine: Engine) -> None:

@@ -76,7 +76,7 @@ def edited(row: Live, edit: Edit, *, now: datetime) -> Live:
     if edit.run_at is None:
         return after
     waits = after.state == JobState.PENDING  # until then, and no longer for what had put it back
-    return after._replace(due_at=edit.run_at, reason=None if waits else after.reason)
+    return after._replace(due_at=edit.run_at, since=None, reason=None if waits else after.reason)
 
 
 def version(row: Live, context: Context, edit: Edit, *, at: datetime, actor: str) -> Version:

@@ -83,4 +83,4 @@ def kept(facts: Facts, found: Explanation) -> Explanation:
 def _latest(facts: Facts) -> datetime | None:
     """Return the last moment that the lane's `misfire` allows the first send of a job at."""
     live, after = facts.standing.job.live, None if facts.lane is None else facts.lane.skip_after
-    return None if after is None or live.attempt else shifted(live.due_at, after)
+    return None if after is None or live.attempt else shifted(live.due_since, after)

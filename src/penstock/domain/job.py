@@ -79,7 +79,8 @@ class Live(NamedTuple):
     of it. A claim therefore sends number `send` again when it is open and `send + 1` when it is not.
     `ord` is the place in the group (domain/ordering.py); `holds` says the job stands in the way of the jobs
     behind it. `deadline` is when silence of the executor counts as a lapse (of a claimed job that is shown to
-    people: when its lease ends), `slot` the pool (or key of one) that a job occupies while it is out.
+    people: when its lease ends), `slot` the pool (or key of one) that a job occupies while it is out. `since`
+    is when a job that was put back had come due, None where `due_at` says so.
     """
 
     arrival: int
@@ -99,6 +100,7 @@ class Live(NamedTuple):
     recoveries: int = 0
     deferrals: int = 0
     revision: int = 0
+    since: datetime | None = None
     holds: bool = True
     epoch: int | None = None
     node: int | None = None
@@ -114,6 +116,11 @@ class Live(NamedTuple):
     def current_send(self) -> int:
         """The number a message sent under the present claim carries."""
         return self.send if self.open else self.send + 1
+
+    @property
+    def due_since(self) -> datetime:
+        """When it came due, however often it was put back since: what `misfire` counts from."""
+        return self.since or self.due_at
 
 
 class Claimed(NamedTuple):

@@ -99,11 +99,12 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
     match move:
         case Move.HOLD:
             waits = job.state == JobState.PENDING and job.reason is not None  # for a pool, not for its time
-            return row._replace(reason=BY_HAND, due_at=min(row.due_at, now) if waits else row.due_at)
+            row = row._replace(due_at=row.due_since, since=None) if waits else row
+            return row._replace(reason=BY_HAND)
         case Move.HURRY:
-            return row._replace(due_at=min(row.due_at, now))
+            return row._replace(due_at=min(row.due_at, now), since=None)
         case Move.UNHOLD:
-            return row._replace(due_at=row.due_at if verb is Verb.RELEASE else min(row.due_at, now))
+            return row if verb is Verb.RELEASE else row._replace(due_at=min(row.due_at, now), since=None)
         case Move.REPLAY:
             row = _again(row, now)._replace(attempt=0, recoveries=0, open=False, start_by=None)
             return row._replace(ord=sequence_of(row.ord) if Mode(row.mode).ordered else row.ord)
@@ -117,7 +118,7 @@ def moved(job: Live, verb: Verb, move: Move, *, now: datetime) -> Live:
 
 def recalled(job: Live, now: datetime) -> Landing:
     """Return where a job lands that need not wait any longer for the pool that put it back."""
-    row = job._replace(due_at=min(job.due_at, now), reason=None)
+    row = job._replace(due_at=min(job.due_at, max(now, job.due_since)), reason=None)
     return Landing(row, audit=_audit(job, row, Move.HURRY, "the pool that put it back is set otherwise", now))
 
 
@@ -163,13 +164,13 @@ def _land(job: Live, outcome: Outcome, now: datetime) -> Landing:
             return Landing(row, error, attempt=_attempt(job, row, now, "deferred", error))
         case Returned(why=why, after=wait, mark=mark):
             due_at = job.due_at if wait is None else max(job.due_at, now + wait)
-            row = _again(job._replace(state=_next(job, Move.RETURN)), due_at)._replace(reason=mark)
+            row = _put_back(job._replace(state=_next(job, Move.RETURN)), due_at)._replace(reason=mark)
             return Landing(row, audit=_audit(job, row, Move.RETURN, why, now))
         case Expired(why=why):
             row = job._replace(state=_next(job, Move.EXPIRE))
             return Landing(row, audit=_audit(job, row, Move.EXPIRE, why, now))
         case Held(reason=reason):
-            row = _again(job._replace(state=_next(job, Move.HOLD)), job.due_at)._replace(reason=reason)
+            row = _put_back(job._replace(state=_next(job, Move.HOLD)), job.due_at)._replace(reason=reason)
             return Landing(row, audit=_audit(job, row, Move.HOLD, reason, now))
         case Lapsed():
             return _lapsed(job, now, outcome)
@@ -188,8 +189,9 @@ def _lapsed(job: Live, now: datetime, lapsed: Lapsed) -> Landing:
         row = row._replace(open=row.open if job.state == JobState.CLAIMED else False)
     else:
         row = _sent(job, Move.LAPSE_HOLD if hold else Move.LAPSE)._replace(open=True)
-    # It may have been claimed ahead of its time.
-    row = _again(row, max(job.due_at, now))._replace(recoveries=job.recoveries + 1)
+    due_at = max(job.due_at, now)  # it may have been claimed ahead of its time
+    row = _put_back(row, due_at) if started is False else _again(row, due_at)
+    row = row._replace(recoveries=job.recoveries + 1)
     if hold and started is not False:
         row = row._replace(reason="outcome_unknown")
     outcome = "lapsed" if started is not False else "not_started"
@@ -230,6 +232,7 @@ def _again(row: Live, due_at: datetime) -> Live:
     """The row back among the pending ones: what belonged to the claim is gone from it."""
     return row._replace(
         due_at=due_at,
+        since=None,
         holds=Mode(row.mode).ordered,
         epoch=None,
         node=None,
@@ -240,6 +243,12 @@ def _again(row: Live, due_at: datetime) -> Live:
         receipt=None,
         reason=None,
     )
+
+
+def _put_back(row: Live, due_at: datetime) -> Live:
+    """The same for one that never went out: since when it is due is not forgotten when it comes later."""
+    since = row.since if due_at == row.due_at else row.due_since
+    return _again(row, due_at)._replace(since=since)
 
 
 def _attempt(before: Live, row: Live, now: datetime, outcome: str, error: str | None) -> Attempt:

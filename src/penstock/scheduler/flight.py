@@ -295,7 +295,7 @@ class Flight:
         for claimed, answer in zip(batch, answers, strict=True):
             outcomes[claimed.job.arrival] = outcome_of_answer(self._deck, plan, claimed, answer)
             self._deck.breakers.note(plan.aim(claimed), answer, asleep=asleep)
-        lag = max((confirmed.now - claimed.job.due_at).total_seconds() for claimed in batch)
+        lag = max((confirmed.now - claimed.job.due_since).total_seconds() for claimed in batch)
         tell(self._deck, plan, batch, answers, took=took, lag=lag)
         self._finish(batch, outcomes)
 

@@ -141,7 +141,7 @@ class Plan:
         """Say why a job is no longer to be sent at this time, None = it is."""
         if job.start_by is not None and now > job.start_by:
             return "start_by has passed"
-        if self.skip_after is not None and not job.attempt and now > shifted(job.due_at, self.skip_after):
+        if self.skip_after is not None and not job.attempt and now > shifted(job.due_since, self.skip_after):
             return f"later than misfire = {self.lane['misfire']} allows"
         return None
 

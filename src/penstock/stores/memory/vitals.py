@@ -42,10 +42,4 @@ def _put_back(tables: Tables) -> list[tuple[str, datetime | None]]:
     for _, row in sorted(tables.live.items()):
         if row.state == JobState.PENDING and row.reason is not None:
             first.setdefault((row.lane, row.reason), row)
-    return [(tables.lane_names[row.lane], _due_since(tables, row.arrival)) for row in first.values()]
-
-
-def _due_since(tables: Tables, arrival: int) -> datetime | None:
-    tried = [attempt.due_at for attempt in tables.attempts if attempt.arrival == arrival]
-    said = tables.contexts.get(arrival)
-    return (tried[-1] if tried else None) or (said.run_at if said else None)
+    return [(tables.lane_names[row.lane], row.due_since) for row in first.values()]

@@ -7,7 +7,7 @@ _BY_TYPE: Final = {
     "int": "lane ord seq dead_seq sequence send deferrals node n slots claimed settled most",
     "smallint": "keep mode state attempt recoveries revision max_attempts",
     "boolean": "open holds paused",
-    "timestamptz": "due_at start_by finish_by run_at created_at deadline claimed_at sent_at started_at"
+    "timestamptz": "due_at since start_by finish_by run_at created_at deadline claimed_at sent_at started_at"
     " finished_at ended_at at until visible_at idle_at",
     "bytea": "hash",
     "text": "id message_group grp tenant key target headers pool entity version event correlation payload"

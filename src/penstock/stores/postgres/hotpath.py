@@ -288,10 +288,10 @@ def _claim_of(
 def _live(lane: int, values: Sequence[Any], *, epoch: int, node: int, claimed_at: datetime) -> Live:
     """Build the row of a claimed job from TAKEN_COLUMNS."""
     (arrival, keep, due_at, order, mode, grp, tenant, start_by, attempt, max_attempts, send, open_, recoveries,
-     deferrals, revision) = values  # fmt: skip
+     deferrals, revision, since) = values  # fmt: skip
     return Live(
         arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, due_at, start_by, attempt, max_attempts,
-        send, open_, recoveries, deferrals, revision, mode != 0, epoch, node, claimed_at,
+        send, open_, recoveries, deferrals, revision, since, mode != 0, epoch, node, claimed_at,
     )  # fmt: skip
 
 

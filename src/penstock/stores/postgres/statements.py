@@ -10,7 +10,7 @@ WAKES_PER_LOOK: Final = 5000
 # What a claim needs of a live row: the rest of a pending row always has its default.
 TAKEN_COLUMNS: Final = (
     "arrival", "keep", "due_at", "ord", "mode", "grp", "tenant", "start_by", "attempt", "max_attempts",
-    "send", "open", "recoveries", "deferrals", "revision",
+    "send", "open", "recoveries", "deferrals", "revision", "since",
 )  # fmt: skip
 # What a claim returns of it, in the order of a Live, behind the epoch and the time of the claim.
 RETURNED: Final = Live._fields[: Live._fields.index("holds")]
@@ -19,10 +19,10 @@ ARRIVAL, DUE_AT, GRP, ORD, STATE, REVISION = (
 )
 _ARRAYS: Final = (
     "arrivals", "keeps", "dues", "ords", "modes", "grps", "tenants", "start_bys", "attempts", "max_attempts",
-    "sends", "opens", "recoveries", "deferrals", "revisions",
+    "sends", "opens", "recoveries", "deferrals", "revisions", "sinces",
 )  # fmt: skip
 # The value that every job of a batch usually has: an array of nothing else is stored as NULL.
-DEFAULTS: Final = (None, None, None, None, 0, None, None, None, 0, None, 0, False, 0, 0, 0)
+DEFAULTS: Final = (None, None, None, None, 0, None, None, None, 0, None, 0, False, 0, 0, 0, None)
 _RETURNED: Final = ", ".join(f"d.{column}" for column in RETURNED)
 _CONTEXT: Final = ", ".join(f"x.{column}" for column in Context._fields)
 

@@ -32,11 +32,7 @@ _FIRST: Final = f"""
     SELECT {{}} FROM first f JOIN penstock.jobs j ON j.arrival = f.arrival
       JOIN penstock.lanes l ON l.id = j.lane"""
 MARKS: Final = _FIRST.format("j.lane, j.reason, l.pool")
-# Since when it is due its row does not say any more: as the caller wanted, or as its last attempt left it.
-SINCE: Final = _FIRST.format("""l.name, coalesce(
-             (SELECT a.due_at FROM penstock.attempts a WHERE a.keep = j.keep AND a.arrival = j.arrival
-               ORDER BY a.ended_at DESC, a.send DESC LIMIT 1),
-             (SELECT c.run_at FROM penstock.contexts c WHERE c.keep = j.keep AND c.arrival = j.arrival))""")
+SINCE: Final = _FIRST.format("l.name, coalesce(j.since, j.due_at)")
 MARKED: Final = f"""
     SELECT {LIVE} FROM penstock.jobs
      WHERE lane = :lane AND state = 1 AND reason = :mark AND reason IS NOT NULL

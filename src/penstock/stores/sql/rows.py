@@ -16,7 +16,7 @@ ATTEMPT_COLUMNS: Final = Attempt._fields
 AUDIT_COLUMNS: Final = Audit._fields
 
 # A finished job keeps what its live row held, but for what only matters while it lives.
-_ONLY_LIVE: Final = frozenset({"open", "holds", "deadline", "slot"})
+_ONLY_LIVE: Final = frozenset({"open", "since", "holds", "deadline", "slot"})
 KEPT_COLUMNS: Final = tuple(column for column in LIVE_COLUMNS if column not in _ONLY_LIVE)
 HISTORY_COLUMNS: Final = (*KEPT_COLUMNS, "finished_at", "error", "result")
 DEAD_COLUMNS: Final = (*HISTORY_COLUMNS, "seq")
@@ -24,7 +24,9 @@ DEAD_COLUMNS: Final = (*HISTORY_COLUMNS, "seq")
 LIVE: Final = ", ".join(LIVE_COLUMNS)
 # A finished row read as a live one: the missing columns have the value they would have.
 FINISHED_AS_LIVE: Final = ", ".join(
-    {"open": "false", "holds": "false", "deadline": "NULL", "slot": "NULL"}.get(column, column)
+    {"open": "false", "since": "NULL", "holds": "false", "deadline": "NULL", "slot": "NULL"}.get(
+        column, column
+    )
     for column in LIVE_COLUMNS
 )
 

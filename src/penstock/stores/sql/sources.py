@@ -31,6 +31,7 @@ _GONE: Final = {
     "open": "false AS open",
     "holds": "false AS holds",
     "deadline": "NULL AS deadline",
+    "since": "NULL AS since",
     "slot": "NULL AS slot",
 }
 _ENDED: Final = ", ".join(_GONE.get(column, column) for column in LIVE_COLUMNS)

@@ -43,7 +43,7 @@ _ORDERED: Final = """
 # Of its group: the first job, the dead one in the way, those next to it that were not sent or are dead.
 _NEVER: Final = "CAST(NULL AS timestamptz)"
 _LIVE_MATE: Final = f"SELECT {LIVE}, {_NEVER} AS finished_at, NULL AS error FROM penstock.jobs"
-_GONE: Final = {"open": "false", "holds": "false", "deadline": _NEVER, "slot": "NULL"}
+_GONE: Final = {"open": "false", "since": _NEVER, "holds": "false", "deadline": _NEVER, "slot": "NULL"}
 _AS_LIVE: Final = ", ".join(f"{_GONE.get(column, column)} AS {column}" for column in LIVE_COLUMNS)
 _DEAD_MATE: Final = f"SELECT {_AS_LIVE}, finished_at, error FROM penstock.dead"
 _NEXT_LIVE: Final = """INDEXED BY penstock.jobs_group

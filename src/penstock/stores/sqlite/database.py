@@ -135,7 +135,9 @@ class SqliteTx:
 
 
 _TIMES: Final = tuple(
-    map(Live._fields.index, ("due_at", "start_by", "claimed_at", "sent_at", "started_at", "deadline"))
+    map(
+        Live._fields.index, ("due_at", "start_by", "since", "claimed_at", "sent_at", "started_at", "deadline")
+    )
 )
 _FLAGS: Final = tuple(map(Live._fields.index, ("open", "holds")))
 

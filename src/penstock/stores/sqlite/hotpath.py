@@ -351,10 +351,10 @@ def _claim_row(row: Row) -> ClaimRow:
 def _claimed(row: Sequence[Any], held: tuple[int, int, datetime]) -> Live:
     """Read what was stored of a pending row as the claimed job it is under this epoch, node and time."""
     (arrival, lane, keep, mode, _, order, grp, tenant, due_at, start_by, attempt, max_attempts, send, open_,
-     recoveries, deferrals, revision) = row[:_HOT]  # fmt: skip
+     recoveries, deferrals, revision, since) = (*row, None)[:_HOT]  # fmt: skip
     return Live._make((
         arrival, lane, keep, mode, JobState.CLAIMED, order, grp, tenant, at_us(due_at), from_us(start_by), attempt,
-        max_attempts, send, open_ != 0, recoveries, deferrals, revision, mode != 0, *held, *_NOT_YET,
+        max_attempts, send, open_ != 0, recoveries, deferrals, revision, from_us(since), mode != 0, *held, *_NOT_YET,
     ))  # fmt: skip
 
 
@@ -363,14 +363,14 @@ def _all_claimed(rows: Sequence[Row], rest: Row) -> list[Claimed]:
     new, state, jobs = tuple.__new__, JobState.CLAIMED, []
     last_due = last_created = None
     for (arrival, lane, keep, mode, _, order, grp, tenant, due_us, start_by, attempt, max_attempts, send, open_,
-         recoveries, deferrals, revision, id_, group, sequence, run_us, created_us, payload, headers, target, pool,
+         recoveries, deferrals, revision, since, id_, group, sequence, run_us, created_us, payload, headers, target, pool,
          key, finish_by, entity, version, event, correlation, unchecked) in rows:  # fmt: skip
         if due_us != last_due:
             last_due, due_at = due_us, time_of(due_us)
         live = new(Live, (
             arrival, lane, keep, mode, state, order, grp, tenant, due_at,
             None if start_by is None else at_us(start_by), attempt, max_attempts, send, open_ == 1, recoveries,
-            deferrals, revision, *rest,
+            deferrals, revision, None if since is None else at_us(since), *rest,
         ))  # fmt: skip
         if id_ is None:
             jobs.append(new(Claimed, (live, None)))

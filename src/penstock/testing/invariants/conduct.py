@@ -228,7 +228,7 @@ class Conduct:
             raise TooLate(f"sent {now - job.start_by} after start_by", job=job, envelope=envelope)
         misfire = self.settings.lanes[envelope.lane]["misfire"]
         if misfire != "send_now" and not job.attempt:
-            latest = job.due_at + parse_duration(misfire[len("skip_after(") : -1])
+            latest = job.due_since + parse_duration(misfire[len("skip_after(") : -1])
             if now > latest + slack:
                 raise TooLate(f"sent {now - latest} later than misfire allows", job=job, envelope=envelope)
 

@@ -230,6 +230,7 @@ def _check_moved(change: Change, before: Spot, after: Spot) -> None:
     _check_counts(change, before.job, after.job, moves)
     _check_send(change, before.job, after.job, moves)
     _check_place(change, before.job, after.job, moves)
+    _check_since(change, before.job, after.job, moves)
     _check_tries(change, after, moves)
     _check_rows(change, before.job, after.job)
 
@@ -331,6 +332,13 @@ def _check_place(change: Change, before: Live, after: Live, moves: Sequence[Move
     keeps = before.ord < 0 or (not unsent and any(move in _SENT for move in moves))
     if (after.ord < 0) != (keeps and M.REPLAY not in moves):
         raise change.broken(IllegalPath, "its place in the group is wrong: sent jobs go before unsent ones")
+
+
+def _check_since(change: Change, before: Live, after: Live, moves: Sequence[Move]) -> None:
+    """A job that did not go is as late as before when it comes again: `misfire` counts from that."""
+    unsent = M.RETURN in moves or any(row.outcome == "not_started" for row in change.attempts)
+    if unsent and after.state not in TERMINAL and after.due_since != before.due_since:
+        raise change.broken(IllegalPath, "it did not go, and is not late any more", since=before.due_since)
 
 
 def _check_tries(change: Change, after: Spot, moves: Sequence[Move]) -> None:

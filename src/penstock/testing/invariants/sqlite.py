@@ -21,7 +21,7 @@ from penstock.testing.invariants.facts import NotInOnePlace
 from penstock.testing.invariants.model import Fact, GroupKey
 from penstock.testing.invariants.moves import Spot
 
-_ENDED_AS_LIVE: Final = {"open": "0", "holds": "0", "deadline": "NULL", "slot": "NULL"}
+_ENDED_AS_LIVE: Final = {"open": "0", "since": "NULL", "holds": "0", "deadline": "NULL", "slot": "NULL"}
 _LIVE: Final = ",".join(f"NEW.{column}" for column in LIVE_COLUMNS)
 _ENDED: Final = ",".join(_ENDED_AS_LIVE.get(column, f"NEW.{column}") for column in LIVE_COLUMNS)
 _CLAIM: Final = "NEW.id, NEW.node, NEW.lease_until, NEW.takeovers, NEW.sending, hex(NEW.settled)"

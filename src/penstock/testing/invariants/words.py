@@ -87,7 +87,7 @@ class Words:
         if found.eta is None:
             return
         after = self.settings.lanes[self.settings.name_of(job.lane)].skip_after
-        latest = None if after is None or job.attempt else job.due_at + after
+        latest = None if after is None or job.attempt else job.due_since + after
         if found.eta < clock or found.eta > min(filter(None, (job.start_by, latest)), default=found.eta):
             raise WordBroken(
                 f"job {job.arrival} cannot go then", found=found, job=job, latest=latest, now=clock

@@ -116,7 +116,7 @@ SENDING: Final = (
         "`misfire` is not looked at",
         "deadlines",
         OFTEN,
-        Edit(_PLANS, "now > shifted(job.due_at, self.skip_after)", "now is None"),
+        Edit(_PLANS, "now > shifted(job.due_since, self.skip_after)", "now is None"),
     ),
 )
 
@@ -340,7 +340,15 @@ MADE: Final = (
         "a look-ahead job whose node died is due at once",
         "lookahead",
         RARE,
-        Edit("penstock.domain.settlement", "_again(row, max(job.due_at, now))", "_again(row, now)"),
+        Edit("penstock.domain.settlement", "due_at = max(job.due_at, now)  # it", "due_at = now  # it"),
+    ),
+    _bug(
+        "a job that was put back is not late any more",
+        "pools",
+        RARE,
+        Edit(
+            "penstock.domain.settlement", "_again(row, due_at)._replace(since=since)", "_again(row, due_at)"
+        ),
     ),
     _bug(
         "looks follow each other without a pause",
