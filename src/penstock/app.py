@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 STORE_THREADS: Final = 6
 API_THREADS: Final = 4
 PAGE_THREADS: Final = 2  # people who look are not to hold up programs, nor to crowd out what is sent:
-PAGES_REST: Final = 14.0  # together they compute less than a seventh of the time,
+PAGES_REST: Final = 20.0  # together they compute less than a tenth of the time,
 PAGES_SPARE_S: Final = 1.0  # but the first few come at once
 WEDGED_AFTER: Final = timedelta(minutes=2)
 WEDGED: Final = 70  # the exit code of a process that no longer gets anywhere
