@@ -116,6 +116,17 @@ def test_a_call_that_was_overtaken_changes_nothing() -> None:
     assert grant == Grant(0, 0)
 
 
+def test_a_call_that_comes_after_all_was_given_back_takes_nothing() -> None:
+    """Its answer was lost, and so it may still be on its way."""
+    held, _ = permit(Account(), Need(WEB, tokens=2, serial=1), node=1, now=NOW, ttl=TTL)
+    given, _ = permit(held, Need(WEB, serial=3, lost=True), node=1, now=NOW, ttl=TTL)
+
+    late, grant = permit(given, Need(WEB, tokens=5, serial=2), node=1, now=NOW, ttl=TTL)
+
+    assert late.leases == {1: Lease(0, 0, NOW + TTL, 3)}
+    assert grant == Grant(0, 0)
+
+
 def test_what_is_not_limited_leaves_no_trace() -> None:
     account, grant = asked(Account(), Need(Limit("lane", "a"), tokens=7, slots=2, busy=3))
 

@@ -61,7 +61,8 @@ class Need(NamedTuple):
     now on. `busy` of its slots are in use, or may be before it is answered; it would like to have `slots` in
     all. While the answer is on its way a node may spend what it holds, but then it must not ask for less than
     that. `serial` numbers what a node asks: what was on its way for so long that a later call came before it
-    is not heeded.
+    is not heeded. After a `lost` answer the books keep that number even of a node that holds nothing: the
+    call may come yet.
     """
 
     limit: Limit
@@ -70,6 +71,7 @@ class Need(NamedTuple):
     slots: int = 0
     busy: int = 0
     serial: int = 0
+    lost: bool = False
 
 
 class Grant(NamedTuple):
@@ -137,7 +139,7 @@ def permit(
         now + ttl,
         need.serial,
     )
-    leases = {**live, node: booked} if booked.tokens or booked.slots else live
+    leases = {**live, node: booked} if booked.tokens or booked.slots or need.lost else live
     grant = Grant(tokens, slots, wait, account.open, surplus)
     return Account(bucket, leases, account.open, idle_at), grant
 

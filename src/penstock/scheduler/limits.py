@@ -49,10 +49,8 @@ class Limits:
         self._waiters: dict[asyncio.Event, bool] = {}
         self._wanted = asyncio.Event()
         self._serial = 0
-        self._asked_at = 0.0
-        self.node = 0
-        self.nodes = 1
-        self.leaving = False
+        self._asked_at = self._lost_until = 0.0
+        self.node, self.nodes, self.leaving = 0, 1, False
 
     def admit(self, plan: Bounded[J], jobs: Sequence[J], *, who: int) -> tuple[list[J], list[J]]:
         """Return the jobs that may go now, their tokens and slots taken, and those that must wait.
@@ -288,6 +286,7 @@ class Limits:
         try:
             grants = await self._ground.call(self._ground.store.permit, self.node, needs, ttl=TTL)
         except StoreUnavailable:
+            self._lost_until = self._ground.monotonic() + TTL.total_seconds()
             for share in shares:  # nobody knows what we hold: nothing, then, and nothing was asked for
                 share.void, share.here, share.tokens, share.allowed, share.asked = True, False, 0, {}, 0
             await asyncio.sleep(0.1)
@@ -298,7 +297,7 @@ class Limits:
 
     def _need(self, share: Share) -> Need:
         limit, wanted, now = share.limit, share.wanted(), self._ground.monotonic()
-        tokens = min(wanted, self._slice(limit)) if limit.rate is not None else 0
+        tokens = min(wanted, self._slice(limit)) if limit.rate else 0
         if share.turn_over(now):
             share.rests_until = now + REST_S
         if now < share.rests_until:
@@ -313,7 +312,8 @@ class Limits:
             spent = ALL
         # What is kept may be taken while the answer is on its way: the books must not cut it meanwhile.
         kept = min(slots, share.slots) if now < share.until else 0
-        return Need(limit, tokens, spent, slots, max(share.busy, kept), self._serial)
+        lost, busy = now < self._lost_until, max(share.busy, kept)
+        return Need(limit, tokens, spent, slots, busy, self._serial, lost)
 
     def _to_ask(self) -> list[Share]:
         """Return the limits there is something to say about, and forget those that nobody uses."""

@@ -40,7 +40,7 @@ from penstock.testing.sim.world import START, Main, Overdue, World
 
 RECOVER_EVERY: Final = timedelta(seconds=1.5)
 CALM: Final = timedelta(seconds=60)
-REST: Final = timedelta(seconds=120)  # an executor that went silent is waited for, and each recovery after it
+REST: Final = timedelta(seconds=180)  # an executor that went silent is waited for, or a pool that is slow
 DRIFT: Final = timedelta(milliseconds=100)
 FAR: Final = timedelta(seconds=90)
 LOOK_EVERY_S: Final = 0.5

@@ -91,6 +91,14 @@ class TokenTests:
 
         assert permit(store, Need(WEB, tokens=10), node=2).tokens == 7
 
+    def test_a_call_that_was_overtaken_takes_nothing(self, store: Store) -> None:
+        """Also where all was given back meanwhile, by a node that does not know what became of that call."""
+        permit(store, Need(WEB, tokens=3, serial=1))
+        assert permit(store, Need(WEB, serial=3, lost=True)).tokens == 0
+
+        assert permit(store, Need(WEB, tokens=5, serial=2)).tokens == 0
+        assert permit(store, Need(WEB, tokens=10), node=2).tokens == 10
+
     def test_limits_are_apart(self, store: Store) -> None:
         """By scope, by name and by key; a key may be any text."""
         limits = [
