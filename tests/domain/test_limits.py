@@ -127,6 +127,32 @@ def test_a_call_that_comes_after_all_was_given_back_takes_nothing() -> None:
     assert grant == Grant(0, 0)
 
 
+EIGHT = Limit("lane", "a", max_in_flight=8)
+
+
+def test_a_node_borrows_what_nobody_else_lacks() -> None:
+    account, grant = asked(Account(), Need(EIGHT, slots=8, part=4))
+    assert (grant.slots, grant.surplus) == (8, 0)
+
+    account, other = asked(account, Need(EIGHT, slots=2, part=4), node=2)
+    assert other.slots == 0
+    assert account.leases[2].lacks == 2
+    account, grant = asked(account, Need(EIGHT, slots=8, busy=8, part=4))
+    assert (grant.slots, grant.surplus) == (8, 2)  # those two go as their jobs end
+    account, grant = asked(account, Need(EIGHT, slots=8, busy=5, part=4))
+    assert (grant.slots, grant.surplus) == (6, 0)
+    account, other = asked(account, Need(EIGHT, slots=2, part=4), node=2)
+    assert (other.slots, account.leases[2].lacks) == (2, 0)
+
+
+def test_of_its_part_a_node_is_deprived_by_nobody() -> None:
+    lacking = Lease(0, 0, NOW + TTL, lacks=4)
+    account = Account(leases=dict.fromkeys(range(2, 6), lacking))
+
+    assert asked(account, Need(EIGHT, slots=8, part=4))[1].slots == 4
+    assert asked(account, Need(EIGHT, slots=8, part=4), now=NOW + TTL)[1].slots == 8
+
+
 def test_what_is_not_limited_leaves_no_trace() -> None:
     account, grant = asked(Account(), Need(Limit("lane", "a"), tokens=7, slots=2, busy=3))
 

@@ -51,6 +51,39 @@ async def test_no_more_are_in_flight_than_the_lane_allows_on_two_nodes(engine: E
     assert 2 <= busy.most["orders"] <= 4
 
 
+@pytest.mark.parametrize("of", ["lane", "pool", "key"])
+async def test_a_node_that_alone_has_jobs_uses_all_of_a_limit(engine: Engine, of: str) -> None:
+    """It had its part of the nodes: of four slots one."""
+    busy = Busy()
+    if of != "lane":
+        key = "tenant" if of == "key" else None
+        engine.store.put_pool(pool("few", max_in_flight=4, key=key), actor="test")
+    engine.lane(**({"max_in_flight": 4} if of == "lane" else {"pool": "few"}))
+    engine.answers["orders"] = busy
+    async with engine.node(lanes=["other"]), engine.node(lanes=["other"]), engine.node() as node:
+        await engine.until(lambda: node.deck.limits.nodes == 3)
+        await engine.ended(*engine.enqueue(*({} for _ in range(40))))
+
+    assert busy.most["orders"] == 4
+
+
+async def test_a_node_gives_back_what_it_borrowed_when_another_has_jobs(engine: Engine) -> None:
+    busy = Busy()
+    engine.store.put_pool(pool("few", max_in_flight=4), actor="test")
+    for name in ("orders", "mails"):
+        engine.lane(name, pool="few")
+        engine.answers[name] = busy
+    async with engine.node(lanes=["orders"]) as node, engine.node(lanes=["mails"]):
+        await engine.until(lambda: node.deck.limits.nodes == 2)
+        ids = engine.enqueue(*({} for _ in range(400)))
+        await engine.until(lambda: busy.most["orders"] == 4)
+        await engine.ended(*engine.enqueue(*({"lane": "mails"} for _ in range(10))))
+        left = len(ids) - sum(call.envelope.lane == "orders" for call in engine.sent)
+        node.hurry.set()
+
+    assert left > 100  # the others did not wait for them
+
+
 async def test_a_limit_that_is_lowered_holds_once_what_is_in_the_air_has_landed(engine: Engine) -> None:
     """Each node has slots in use at that moment; of those that are too many none is used again."""
     busy = Busy()

@@ -236,6 +236,30 @@ def test_a_node_holds_some_slots_and_as_many_as_it_has_a_use_for() -> None:
     assert share.to_spare(101.2, leaving=False)
 
 
+def test_a_node_borrows_slots_for_the_jobs_that_wait_here_and_asks_whether_others_lack_them() -> None:
+    limit = Limit("pool", "web", max_in_flight=8)
+    share = Share(limit, nodes=4, slots=2, busy=2)
+    assert share.enough(NOW) == 2
+    share.wants["orders", NOBODY] = 500
+    assert share.enough(NOW) == 4  # some, for the next ones of a lane
+    share.wants["orders", 1] = 3
+    assert share.enough(NOW) == 5
+    assert not share.borrows(NOW)
+
+    share.granted(Need(limit, slots=5, busy=2, part=2), Grant(0, 5), started=NOW, now=NOW)
+    share.ask(NOW)
+    assert (share.borrows(NOW), share.borrows(NOW + 0.25), share.lacks) == (False, True, 0)
+
+
+def test_a_node_lacks_what_is_missing_of_its_part_alone() -> None:
+    limit = Limit("pool", "web", max_in_flight=8)
+    share = Share(limit, nodes=2)
+    share.granted(Need(limit, slots=7, part=4), Grant(0, 1), started=NOW, now=NOW)
+    assert share.lacks == 3
+    share.granted(Need(limit, slots=0, part=4), Grant(0, 0), started=NOW, now=NOW)
+    assert share.lacks == 0
+
+
 @pytest.mark.parametrize(("leaving", "spare"), [(False, False), (True, True)])
 def test_a_node_that_leaves_keeps_what_is_in_use_alone(*, leaving: bool, spare: bool) -> None:
     share = Share(Limit("lane", "orders", max_in_flight=8), slots=2)

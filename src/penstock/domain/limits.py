@@ -12,6 +12,9 @@ are spent, whatever nodes do with what they hold. What a node no longer wants re
 sent, its node holds the slot; from when it is out, its own row counts. A node therefore gives up the slot
 only after the outcome is written: a moment of both is too careful, a moment of neither would be too many.
 
+A node has a right to its `part` of the slots. More it may borrow while nobody else lacks some of theirs: the
+books note what a node lacks, and whoever holds more than its part then uses no slot of that again.
+
 A lease that is not renewed in time is void: its tokens are lost, its room and its slots return.
 """
 
@@ -23,6 +26,7 @@ from typing import Final, NamedTuple
 from penstock.domain.rates import Bucket, Rate, full, give_back, ready_in, refill, take, time_to_fill
 
 LONGEST: Final = timedelta(days=3650)
+ALL: Final = 2**31 - 1
 
 
 class Limit(NamedTuple):
@@ -59,10 +63,10 @@ class Need(NamedTuple):
 
     `spent` tokens of its lease have paid for calls since it asked last; it would like to hold `tokens` from
     now on. `busy` of its slots are in use, or may be before it is answered; it would like to have `slots` in
-    all. While the answer is on its way a node may spend what it holds, but then it must not ask for less than
-    that. `serial` numbers what a node asks: what was on its way for so long that a later call came before it
-    is not heeded. After a `lost` answer the books keep that number even of a node that holds nothing: the
-    call may come yet.
+    all, of which `part` are its right. While the answer is on its way a node may spend what it holds, but
+    then it must not ask for less than that. `serial` numbers what a node asks: what was on its way for so
+    long that a later call came before it is not heeded. After a `lost` answer the books keep that number even
+    of a node that holds nothing: the call may come yet.
     """
 
     limit: Limit
@@ -72,13 +76,15 @@ class Need(NamedTuple):
     busy: int = 0
     serial: int = 0
     lost: bool = False
+    part: int = ALL
 
 
 class Grant(NamedTuple):
     """What the node holds from now on, until its `ttl` has passed.
 
-    `slots` is never less than `busy`, even where that is more than the limit allows: it was lowered, or a
-    lease ended during a call and another node has the slot. `surplus` of them are not to be used again.
+    `slots` is never less than `busy`, even where that is more than it may have: the limit was lowered, a
+    lease ended during a call and another node has the slot, or it borrowed what another one lacks. `surplus`
+    of them are not to be used again.
     `ready_in` is the time until the next token where there were fewer than it asked for, None when that
     depends on others. `open` is how many jobs of the limit are out with executors, which take slots too; it
     is counted up to `max_in_flight`.
@@ -92,12 +98,13 @@ class Grant(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What a node has of a limit, until then, by the call of that number."""
+    """What a node has of a limit, until then, by the call of that number; it `lacks` slots of its part."""
 
     tokens: int
     slots: int
     until: datetime
     serial: int = 0
+    lacks: int = 0
 
 
 class Account(NamedTuple):
@@ -127,19 +134,22 @@ def permit(
         bucket, tokens = _hold(account.bucket, need, limit.rate, mine=mine.tokens, others=others, now=now)
         if tokens < need.tokens:
             wait = ready_in(bucket, limit.rate, burst=limit.burst, now=now, held=others + tokens)
-    slots, surplus = max(need.busy, need.slots), 0
+    slots, surplus, lacks = max(need.busy, need.slots), 0, 0
     if limit.max_in_flight is not None:
         taken = sum(lease.slots for lease in live.values()) + account.open
         room = max(0, limit.max_in_flight - taken)
-        slots = max(need.busy, min(need.slots, room))
-        surplus = max(0, slots - room)
+        others_lack = sum(lease.lacks for lease in live.values())
+        most = max(min(need.part, room), room - others_lack)
+        slots = max(need.busy, min(need.slots, most))
+        surplus, lacks = max(0, slots - most), max(0, min(need.slots, need.part) - slots)
     booked = Lease(
         tokens if limit.rate is not None else 0,
         slots if limit.max_in_flight is not None else 0,
         now + ttl,
         need.serial,
+        lacks,
     )
-    leases = {**live, node: booked} if booked.tokens or booked.slots or need.lost else live
+    leases = {**live, node: booked} if booked.tokens or booked.slots or lacks or need.lost else live
     grant = Grant(tokens, slots, wait, account.open, surplus)
     return Account(bucket, leases, account.open, idle_at), grant
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from penstock.domain.rates import Rate, allowance, slice_size
+from penstock.domain.rates import Rate, allowance
 from penstock.errors import StoreUnavailable
 from penstock.ports.flow import Limit, Need
 from penstock.scheduler.bounded import Bounded, J
@@ -80,7 +80,7 @@ class Limits:
             (go if may_go else wait).append(claimed)
         for name, number in taken.items():
             shares[name].take(plan.name, number, now)
-            if shares[name].spent and self._slice(shares[name].limit) == 1:
+            if shares[name].spent and shares[name].slice == 1:
                 self._wanted.set()  # a bucket this small stands still until it hears that its token is gone
         for name, number in wanted.items():
             self._want(shares[name], plan.name, who, now, jobs=number)
@@ -266,7 +266,7 @@ class Limits:
         needs = [
             Need(one.limit, 0, one.spent, one.busy, one.busy, self._serial)
             for one in self._shares.values()
-            if not one.void and (one.tokens or one.spent or one.slots or one.gone)
+            if not one.void and (one.tokens or one.spent or one.slots or one.gone or one.lacks)
         ]
         if needs:
             with suppress(StoreUnavailable, TimeoutError):
@@ -297,7 +297,7 @@ class Limits:
 
     def _need(self, share: Share) -> Need:
         limit, wanted, now = share.limit, share.wanted(), self._ground.monotonic()
-        tokens = min(wanted, self._slice(limit)) if limit.rate else 0
+        tokens = min(wanted, share.slice)
         if share.turn_over(now):
             share.rests_until = now + REST_S
         if now < share.rests_until:
@@ -313,7 +313,7 @@ class Limits:
         # What is kept may be taken while the answer is on its way: the books must not cut it meanwhile.
         kept = min(slots, share.slots) if now < share.until else 0
         lost, busy = now < self._lost_until, max(share.busy, kept)
-        return Need(limit, tokens, spent, slots, busy, self._serial, lost)
+        return Need(limit, tokens, spent, slots, busy, self._serial, lost, share.fair)
 
     def _to_ask(self) -> list[Share]:
         """Return the limits there is something to say about, and forget those that nobody uses."""
@@ -322,7 +322,7 @@ class Limits:
         for name, share in list(self._shares.items()):
             if idle := share.idle(now):
                 share.wants.clear()
-            unmet = self._unmet(share, now) or share.stale(now) or share.useless(now)
+            unmet = self._unmet(share, now) or share.stale(now) or share.useless(now) or share.borrows(now)
             if unmet or share.to_spare(now, leaving=self.leaving) or (idle and (share.tokens or share.slots)):
                 found.append(share)
             elif idle and not share.grows(now):
@@ -332,6 +332,8 @@ class Limits:
     def _unmet(self, share: Share, now: float) -> bool:
         """Say whether there is something to be had, or to be told, that jobs wait for."""
         if share.gone or share.void:  # others wait for what the books say we hold
+            return True
+        if share.lacks and not share.wants:  # or lack
             return True
         if share.has_all(now):
             if not share.wants:  # others may have a use for the token
@@ -349,7 +351,7 @@ class Limits:
                 continue
             if share.spent:
                 pause = min(pause, REPORT_S)
-            if share.asked:
+            if share.asked or share.slots > share.fair:
                 pause = min(pause, LATEST_S)
             if share.tokens or share.slots:
                 pause = min(pause, max(SOONEST_S, share.idle_at - now))
@@ -369,15 +371,12 @@ class Limits:
 
         That is minted while the store answers too: a slow one is asked again as soon as it has.
         """
-        token, size = rate.per.total_seconds() / rate.count, self._slice(share.limit)
+        token, size = rate.per.total_seconds() / rate.count, share.slice
         if size > 1:
             return max(self._asked_at + 0.5 * size * self.nodes * token, share.next_token) - now
         if share.next_token:
             return share.next_token - now
         return min(token, OTHERS_S) if share.whole else token  # another node has it and will spend it
-
-    def _slice(self, limit: Limit) -> int:
-        return slice_size(limit.rate, limit.burst, nodes=self.nodes, ttl=TTL) if limit.rate else 0
 
     def _share(self, limit: Limit, plan: Bounded[J]) -> Share:
         name = _name(limit)

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from penstock.domain.leases import trusted_until
+from penstock.domain.rates import slice_size
 from penstock.domain.shares import divide
 from penstock.ports.flow import Grant, Limit, Need
 
@@ -64,6 +65,7 @@ class Share:
     busy: int = 0
     surplus: int = 0
     gone: int = 0
+    lacks: int = 0
     short: bool = False
     short_since: float = 0.0
     used: int = 0
@@ -149,17 +151,20 @@ class Share:
 
     @property
     def fair(self) -> int:
-        """How many slots there are for each node."""
-        return math.ceil((self.limit.max_in_flight or 0) / self.nodes)
+        """How many slots there are for each node: its part."""
+        most = self.limit.max_in_flight
+        return UNLIMITED if most is None else math.ceil(most / self.nodes)
 
     def enough(self, now: float) -> int:
-        """Return how many slots this node holds at most: its part, and of that no more than it can use soon.
+        """Return how many slots this node holds at most: of its part no more than it can use soon.
 
         Others may have come of which it does not know yet: they find some, and it gets more as it needs them.
+        What is not its part it borrows for the jobs that wait here, or for the next ones of a lane.
         """
-        most = self.limit.max_in_flight or 0
+        most, some = self.limit.max_in_flight or 0, math.ceil((self.limit.max_in_flight or 0) / SOME)
         used = self.used if now - self.used_at <= IDLE_S else self.busy
-        return max(self.busy, min(self.fair, max(math.ceil(most / SOME), 2 * used)))
+        borrowed = min(most, self.busy + (self.waiting or (some if self.wants else 0)))
+        return max(self.busy, min(self.fair, max(some, 2 * used)), borrowed)
 
     def ask(self, now: float) -> None:
         """Note that the store is asked for what is wanted.
@@ -171,6 +176,10 @@ class Share:
     def worth_asking(self, now: float) -> bool:
         """Say whether more is wanted than the store was asked for."""
         return self.wanted() > max(self.asked, self.free(now)) or now >= self.until
+
+    def borrows(self, now: float) -> bool:
+        """Say whether to ask if others lack the slots that are more than its part."""
+        return self.slots > self.fair and self.over(now)
 
     def over(self, now: float) -> bool:
         """Say whether what was asked for is long ago: others may have given back what was missing then."""
@@ -188,6 +197,17 @@ class Share:
     def wanted(self) -> int:
         """Return how many jobs wait for this limit."""
         return sum(self.wants.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs that this node has wait for this limit."""
+        return sum(jobs for (_, who), jobs in self.wants.items() if who != NOBODY)
+
+    @property
+    def slice(self) -> int:
+        """How many tokens to ask for at a time."""
+        limit = self.limit
+        return slice_size(limit.rate, limit.burst, nodes=self.nodes, ttl=TTL) if limit.rate else 0
 
     def before(self, lane: str, who: int) -> int:
         """Return how many jobs of older callers of the lane stand in line."""
@@ -235,12 +255,11 @@ class Share:
 
         A node may have no slots though there are some: it gave them back because another limit kept its jobs.
         """
-        queue = sum(jobs for (_, who), jobs in self.wants.items() if who != NOBODY)
         most = self.limit.max_in_flight
         if most is not None and self.slots <= self.busy and (self.short or self.busy * self.nodes >= most):
-            return Reached(None, queue)
+            return Reached(None, self.waiting)
         if self.limit.rate is not None and self.tokens <= 0:
-            return Reached(self.next_token if self.next_token > now else 0.0, queue)
+            return Reached(self.next_token if self.next_token > now else 0.0, self.waiting)
         return None
 
     def stale(self, now: float) -> bool:
@@ -263,6 +282,7 @@ class Share:
         if not self.short:
             self.short_since = now
         self.short = grant.slots < need.slots
+        self.lacks = max(0, min(need.slots, need.part) - grant.slots)
         self.until = trusted_until(started, TTL)
         self.come_or_gone(now, here=self.whole > 0 and grant.tokens > 0)
         self.next_token = now + grant.ready_in.total_seconds() if grant.ready_in else 0.0

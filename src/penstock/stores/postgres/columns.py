@@ -4,7 +4,7 @@ from typing import Final
 
 _BY_TYPE: Final = {
     "bigint": "arrival epoch dead_arrival head level tokens serial",
-    "int": "lane ord seq dead_seq sequence send deferrals node n slots claimed settled most",
+    "int": "lane ord seq dead_seq sequence send deferrals node n slots lacks claimed settled most",
     "smallint": "keep mode state attempt recoveries revision max_attempts",
     "boolean": "open holds paused",
     "timestamptz": "due_at since start_by finish_by run_at created_at deadline claimed_at sent_at started_at"

@@ -45,13 +45,15 @@ OUT: Final[Mapping[str, str]] = {
     ),
 }
 LEASES: Final = """
-    SELECT name, node, tokens, slots, until, serial FROM penstock.limit_leases WHERE name = ANY(:names)"""
+    SELECT name, node, tokens, slots, until, serial, lacks
+      FROM penstock.limit_leases WHERE name = ANY(:names)"""
+HELD: Final = ("name", "node", *Lease._fields)
 KEEP: Final = """
     ON CONFLICT (name) DO UPDATE SET level = excluded.level, at = excluded.at, idle_at = excluded.idle_at"""
 HOLD: Final = """
     ON CONFLICT (name, node) DO UPDATE
        SET tokens = excluded.tokens, slots = excluded.slots, until = excluded.until,
-           serial = excluded.serial"""
+           serial = excluded.serial, lacks = excluded.lacks"""
 GIVE_UP: Final = "DELETE FROM penstock.limit_leases WHERE name = ANY(:names) AND node = :node"
 VOID: Final = "DELETE FROM penstock.limit_leases WHERE name = ANY(:names) AND until <= :now"
 IDLE: Final = """
@@ -107,8 +109,8 @@ def accounts_of(
     now = tx.time(out[0][0])
     assert now is not None  # noqa: S101
     leases: dict[str, dict[int, Lease]] = {name: {} for name in limits}
-    for name, node, tokens, slots, until, serial in tx.fetch(LEASES, names=list(limits)):
-        leases[name][node] = Lease(tokens, slots, tx.time(until) or now, serial)
+    for name, node, tokens, slots, until, serial, lacks in tx.fetch(LEASES, names=list(limits)):
+        leases[name][node] = Lease(tokens, slots, tx.time(until) or now, serial, lacks)
     open_ = {name: min(count, limits[name].max_in_flight or 0) for _, name, count in out}
     accounts = {}
     for name, level, at in locked:
@@ -140,7 +142,7 @@ def _write(
         if any(lease.until <= now for other, lease in was.items() if other != node):
             void.append(name)
     tx.insert("limits", ("name", "level", "at", "idle_at"), buckets, on_conflict=KEEP)
-    tx.insert("limit_leases", ("name", "node", "tokens", "slots", "until", "serial"), held, on_conflict=HOLD)
+    tx.insert("limit_leases", HELD, held, on_conflict=HOLD)
     if given_up:
         tx.execute(GIVE_UP, names=given_up, node=node)
     if void:
