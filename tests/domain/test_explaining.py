@@ -153,6 +153,36 @@ def test_a_held_job_says_when_it_is_too_late_to_release_it(reason: str) -> None:
     assert found.text.endswith(f"; released after {stamp(LATER)} it expires")
 
 
+def test_a_held_job_says_until_when_its_lane_allows_it_to_be_released() -> None:
+    strict = lane_of("orders", misfire="skip_after(1h)")
+    found = explain(facts(job(S.HELD, reason="operator", due_at=NOW, start_by=LATER + HOUR), lane=strict))
+
+    assert found.text.endswith(f"; released after {stamp(LATER)} it expires")
+
+
+@pytest.mark.parametrize(
+    ("tried", "words"),
+    [
+        (attempt("lapsed", None, due_at=NOW), "; what became of send 1 before that nobody knows"),
+        (attempt("failed", "500 from /hook", due_at=NOW), "; send 1 before that failed (500 from /hook)"),
+        (attempt("not_started", None, due_at=NOW), ""),
+        (None, ""),
+    ],
+)
+def test_a_job_that_expired_says_what_became_of_the_send_before(tried: Attempt | None, words: str) -> None:
+    last = audit("expire", "start_by has passed", actor="penstock")
+    found = explain(facts(job(S.EXPIRED), standing={"last": last, "tried": tried}))
+
+    assert found.text == f"expired at 2026-03-01T11:00:00Z (start_by has passed){words}"
+
+
+def test_a_job_that_was_sent_before_expires_if_it_has_not_gone_again() -> None:
+    tried = attempt("lapsed", None, due_at=NOW)
+    found = explain(facts(job(due_at=NOW + SECOND, start_by=LATER), standing={"tried": tried}))
+
+    assert found.text.endswith(f"; it expires if it has not gone again by {stamp(LATER)}")
+
+
 def test_a_job_is_held_because_its_context_is_missing() -> None:
     last = audit("hold", "context_missing", actor="node")
     found = explain(facts(job(S.HELD, reason="context_missing"), standing={"last": last}))
@@ -677,7 +707,9 @@ def test_a_job_that_comes_too_late_has_no_estimate() -> None:
     assert found.text.endswith(late)
     for one in (job(due_at=BEFORE, attempt=1), job(due_at=NOW)):
         assert explain(facts(one, lane=halted)).eta == NOW + SECOND
-    assert explain(facts(job(due_at=BEFORE), lane=paused(strict))).text.endswith("lets it go")
+    for ago, words in ((0, f"after {stamp(NOW)}, as late as"), (1, "then: that is later than")):
+        found = explain(facts(job(due_at=BEFORE - ago * SECOND), lane=paused(strict)))
+        assert found.text.endswith(f"lets it go; it expires {words} misfire = skip_after(1h) allows")
     last, patient = datetime(9998, 12, 31, tzinfo=UTC), lane_of("orders", misfire="skip_after(500d)")
     assert explain(facts(job(due_at=last), lane=patient)).eta == last  # it is never too late for that
 

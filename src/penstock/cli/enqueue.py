@@ -70,7 +70,11 @@ def _duration(_: click.Context, option: click.Parameter, value: str | None) -> t
     " for dead ones too. Default: the lane's.",
 )
 @click.option("--at", metavar=METAVAR, help="Not before this time. Default: now.")
-@click.option("--start-by", metavar=METAVAR, help="Expire if it has not gone by then.")
+@click.option(
+    "--start-by",
+    metavar=METAVAR,
+    help="Expire if it has not gone by then; a retry counts, and a repeated send.",
+)
 @click.option("--key", metavar="TEXT", help="Idempotency key: the same key again is not enqueued twice.")
 @click.option("--tenant", metavar="NAME", help="Tenants of a lane share it fairly.")
 @click.option("--target", metavar="URL", help="Where it is finally sent. Default: the lane's.")

@@ -66,18 +66,29 @@ def kept(facts: Facts, found: Explanation) -> Explanation:
     if found.state not in _UNSENT or found.gate is Gate.FINAL:
         return found
     eta, start_by, latest = found.eta, facts.standing.job.live.start_by, _latest(facts)
+    again = "" if facts.standing.tried is None else " again"
     if start_by is not None:
         if eta is not None and start_by < eta:
             text = f"{found.text}; it expires before that, at {stamp(start_by)}"
             return found._replace(eta=None, text=text)
         if found.state is JobState.PENDING and facts.now <= start_by:
-            found = found._replace(text=f"{found.text}; it expires if it has not gone by {stamp(start_by)}")
-    if latest is None or facts.lane is None:
+            found = found._replace(
+                text=f"{found.text}; it expires if it has not gone{again} by {stamp(start_by)}"
+            )
+    if latest is None or facts.lane is None or (found.gate is Gate.DUE and latest < facts.now):
         return found
-    allows = f"misfire = {facts.lane['misfire']} allows"
-    if eta is not None and latest < eta:
+    allows, opens = f"misfire = {facts.lane['misfire']} allows", found.until if eta is None else eta
+    if latest < facts.now or (opens is not None and latest < opens):
         return found._replace(eta=None, text=f"{found.text}; it expires then: that is later than {allows}")
+    if found.state is JobState.PENDING and eta is None:
+        return found._replace(text=f"{found.text}; it expires after {stamp(latest)}, as late as {allows}")
     return found
+
+
+def last_moment(facts: Facts) -> datetime | None:
+    """Return the end of the time in which a job may go, None = it may go at any time."""
+    ends = [end for end in (facts.standing.job.live.start_by, _latest(facts)) if end is not None]
+    return min(ends, default=None)
 
 
 def _latest(facts: Facts) -> datetime | None:

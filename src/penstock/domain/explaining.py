@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final
 
-from penstock.domain.estimates import after_opening, in_turn, kept, late, spread, spread_at_most
-from penstock.domain.gates import Explanation, Facts, Gate, because, stamp, until_then, why
+from penstock.domain.estimates import after_opening, in_turn, kept, last_moment, late, spread, spread_at_most
+from penstock.domain.gates import Explanation, Facts, Gate, because, once_sent, stamp, until_then, why
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import Said
 from penstock.domain.pools import Pool
@@ -53,7 +53,7 @@ def _final(facts: Facts) -> Explanation | None:
     else:
         expired = job.state is S.EXPIRED and last is not None
         ended = f"{job.state.label}{when}" if when else f"has {job.state.label}"
-        text = f"{ended}{because(last.reason) if expired and last else ''}"
+        text = ended + (because(last.reason) + once_sent(facts.standing.tried) if expired and last else "")
     return Explanation(job.state, Gate.FINAL, text, since=since, by=by)
 
 
@@ -74,8 +74,8 @@ def _held(facts: Facts) -> Explanation | None:
         case _:
             who = "" if last is None else f" by {last.actor}{because(last.reason)}"
             text = f"is held{who}: release, skip or cancel it"
-    if job.live.start_by is not None:
-        text += f"; released after {stamp(job.live.start_by)} it expires"
+    if (end := last_moment(facts)) is not None:
+        text += f"; released after {stamp(end)} it expires"
     return Explanation(job.state, Gate.HELD, text, since=since, by=by)
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from penstock.domain.breakers import Target
-from penstock.domain.job import AuditEntry
+from penstock.domain.job import Attempt, AuditEntry
 from penstock.domain.lanes import Lane
 from penstock.domain.notes import Said
 from penstock.domain.pauses import Pause
@@ -121,6 +121,15 @@ def why(reason: str | None, error: str | None) -> str:
 def because(reason: str | None) -> str:
     """Return what somebody gave as his reason, in brackets."""
     return f" ({reason})" if reason else ""
+
+
+def once_sent(tried: Attempt | None) -> str:
+    """Return what is known of the send of a job that expired before it could go again."""
+    if tried is None or tried.outcome in ("deferred", "not_started"):
+        return ""
+    if tried.outcome == "lapsed":
+        return f"; what became of send {tried.send} before that nobody knows"
+    return f"; send {tried.send} before that failed{why(None, tried.error)}"
 
 
 def until_then(at: datetime | None) -> str:
