@@ -196,7 +196,7 @@ EXIT_CODES = [
     ("2", "wrong whatever the store holds: usage, a field, a filter, a setting, a cursor, a configuration"),
     ("3", "no such job, lane, group or pool"),
     ("4", "the store cannot be reached, or cannot be used (old tables, a damaged file)"),
-    ("5", "done, but the answer could not be printed: stderr says what was done"),
+    ("5", "done, but the answer could not be printed: stderr says what was done; a closed pipe (`| head`)"),
     ("130", "interrupted"),
 ]
 VARIABLES = [

@@ -1,6 +1,7 @@
 """Mistakes that people make: one exit code for each kind, and a sentence that helps."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -94,6 +95,38 @@ def test_a_section_is_written_as_it_is_shown(ready: Run, tmp_path: Path) -> None
 
 def test_help_has_a_short_name(run: Run) -> None:
     assert run("jobs", "list", "-h").stdout == run("jobs", "list", "--help").stdout
+
+
+class TestWithoutAReader:
+    def closed(self, *command: str) -> subprocess.CompletedProcess[str]:
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", "penstock", *command],
+                stdout=writer,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        finally:
+            os.close(writer)
+
+    def test_the_job_is_in_and_its_id_is_told(self, read: RunJson) -> None:
+        done = self.closed("enqueue", "hello", "1")
+
+        [job] = read("jobs", "list")["jobs"]
+        assert done.returncode == 5
+        assert f"the job is in: {parse(job['id'])}, but stdout does not take the answer" in done.stderr
+
+    @pytest.mark.parametrize(
+        "command", [["lanes", "list"], ["lanes", "set", "hello", "weight=2", "--json"], ["version"]]
+    )
+    def test_nothing_is_said_where_somebody_has_seen_enough(self, ready: Run, command: list[str]) -> None:
+        ready("lanes", "list")
+        done = self.closed(*command)
+
+        assert (done.returncode, done.stderr) == (5, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -29,7 +29,7 @@ from penstock.errors import (
 )
 
 NO_SERVER: Final = "\nStart the server, or name another store with --store or PENSTOCK_STORE."
-UNPRINTED: Final = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
+UNPRINTED: Final = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EPIPE})
 
 
 class Refused(click.ClickException):
@@ -61,12 +61,15 @@ class Unprinted(click.ClickException):
 
     exit_code = 5
 
-    def __init__(self, error: OSError, done: str = "what was asked for is done") -> None:
-        super().__init__(f"{done}, but stdout does not take the answer ({error.strerror})")
+    def __init__(self, error: OSError, done: str = "") -> None:
+        what = done or "what was asked for is done"
+        super().__init__(f"{what}, but stdout does not take the answer ({error.strerror})")
+        self._silent = not done and error.errno == errno.EPIPE  # `| head` has seen enough
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own
         """Say so, and keep Python from trying to print the rest on its way out."""
-        super().show(file)
+        if not self._silent:
+            super().show(file)
         _forget(sys.stdout)
 
 

@@ -96,11 +96,15 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the sub-command; Ctrl-C ends it with the exit code that shells expect."""
+        """Run the sub-command; Ctrl-C and a closed pipe end it with exit codes of their own."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             pass
+        except BrokenPipeError as error:
+            from penstock.cli.errors import Unprinted  # noqa: PLC0415 - only when a reader has gone
+
+            raise Unprinted(error) from error
         except click.Abort as error:  # what click makes of Ctrl-C at a question; "no" is one as well
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise

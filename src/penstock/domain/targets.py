@@ -14,17 +14,27 @@ from penstock.errors import InvalidQuery
 
 LONGEST: Final = 500
 GROUPS: Final = "groups"
+_PORTS: Final = {"http": 80, "https": 443}
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")  # no store keeps it
 
 
 @lru_cache(maxsize=4096)
 def target_of(url: str | None) -> str | None:
-    """Return scheme, host and port, in small letters and without credentials; None = it is no URL."""
+    """Return scheme, host and port, in small letters and without credentials; None = it is no URL.
+
+    A port that the scheme has anyway is left out: it is the same target.
+    """
     try:
         parts = urlsplit(url or "")
+        if not parts.netloc:
+            return None
+        host, port = parts.netloc.rpartition("@")[2].lower(), parts.port
     except ValueError:  # written by plain SQL; its sink will say what is wrong with it
         return None
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower() if parts.netloc else None
+    name, colon, digits = host.rpartition(":")
+    if colon and not digits.endswith("]"):  # that is the end of an IPv6 address
+        host = name if port in (None, _PORTS.get(parts.scheme)) else f"{name}:{port}"
+    return f"{parts.scheme}://{host}"
 
 
 def paused_name(url: str) -> str:
