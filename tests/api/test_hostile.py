@@ -151,13 +151,15 @@ def test_what_is_not_utf_8_is_refused(shared: Http, body: bytes) -> None:
     [
         "",
         "text/plain",
+        "text/plain; format=flowed",
         "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=a",
         "application/json; charset=latin-1",
         "json",
         ";;;",
     ],
 )
-@pytest.mark.parametrize("path", ["/api/jobs", "/api/jobs/x/outcome", "/api/outcomes"])
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/jobs/x/outcome", "/api/outcomes", "/api/pause"])
 def test_only_json_is_read(shared: Http, path: str, kind: str) -> None:
     answer = shared.post(path, '{"lane": "orders"}', headers={"Content-Type": kind})
 

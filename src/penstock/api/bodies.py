@@ -32,7 +32,8 @@ async def json_text(request: Request[Any, Any, Any]) -> str:
         raise Problem(
             415,
             "wrong-content-type",
-            f"the body is {kind or 'of no type'}" + (f" in {options['charset']}" if options else ""),
+            f"the body is {kind or 'of no type'}"
+            + (f" in {options['charset']}" if "charset" in options else ""),
             hint="send JSON in UTF-8 and the header Content-Type: application/json",
         )
     packed = request.headers.get("content-encoding", "identity")
