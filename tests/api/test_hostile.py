@@ -96,6 +96,24 @@ def test_what_is_no_text_where_another_type_belongs_is_refused(
     assert "holds a lone surrogate" in refused.json()["detail"]
 
 
+@pytest.mark.parametrize("value", ['"' + "[" * 3_000 + '"', "[" * 990 + "]" * 990, "[" * 3_000])
+@pytest.mark.parametrize("setting", ["retry", "mode"])
+def test_a_setting_that_is_nested_too_deeply_is_refused(http: Http, setting: str, value: str) -> None:
+    body = f'{{"settings": {{"{setting}": {value}}}}}'
+    refused = http.request(
+        "PUT", "/api/lanes/orders", content=body, headers={"Content-Type": "application/json"}
+    )
+
+    assert refused.status_code in {400, 422}, refused.text
+
+
+@pytest.mark.parametrize("field", ["lane", "mode", "id"])
+def test_a_field_that_is_nested_almost_too_deeply_to_be_read_is_refused(shared: Http, field: str) -> None:
+    for depth in range(970, 1_000):
+        refused = shared.post("/api/jobs", f'{{"{field}": {"[" * depth}{"]" * depth}}}')
+        assert refused.status_code in {400, 422}, depth
+
+
 @pytest.mark.parametrize(("body", "status", "in_batch"), TABLE, ids=lambda v: repr(v)[:40])
 def test_what_is_wrong_is_refused_and_its_neighbours_are_not(
     shared: Http, body: str, status: int, in_batch: int | None

@@ -336,14 +336,16 @@ def test_a_store_that_is_named_goes_before_a_node_of_the_environment(
 
 
 class Agreeable(BaseHTTPRequestHandler):
-    """What answers everything with an empty object, as some gateways do."""
+    """What answers everything with an empty object, as some gateways do, or with other words."""
+
+    words = b"{}"
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.send_response(200)
-        self.send_header("Content-Length", "2")
+        self.send_header("Content-Length", str(len(self.words)))
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(self.words)
 
     do_GET = do_POST = do_PUT = answer  # noqa: N815 - as the standard library calls them
 
@@ -351,7 +353,9 @@ class Agreeable(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_what_says_yes_to_everything_is_no_node() -> None:
+@pytest.mark.parametrize("words", [b"{}", b"[" * 3_000])
+def test_what_says_yes_to_everything_is_no_node(words: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Agreeable, "words", words)
     with ThreadingHTTPServer(("127.0.0.1", 0), Agreeable) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         far = ["--url", f"http://127.0.0.1:{server.server_port}"]

@@ -59,6 +59,27 @@ def test_what_is_wrong_in_any_case_ends_with_2(ready: Run, command: list[str], w
     assert words in ready(*command, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (f"retry={'[' * 3_000}", "retry: not a retry schedule: it is nested too deeply"),
+        (f"mode={{{'.'.join('a' * 3_000)} = 1}}", "mode: is nested too deeply"),
+    ],
+    ids=["retry", "mode"],
+)
+def test_a_setting_that_is_nested_too_deeply_ends_with_2(ready: Run, setting: str, words: str) -> None:
+    assert words in ready("lanes", "set", "hello", setting, code=2).stderr
+
+
+def test_a_file_that_is_nested_too_deeply_ends_with_2(ready: Run, tmp_path: Path) -> None:
+    deep = "[" * 3_000
+    for value, words in ((f"'{deep}'", "lanes.hello.retry: not a retry schedule"), (deep, "is nested too")):
+        (tmp_path / "penstock.toml").write_text(f"[lanes.hello]\nretry = {value}\n")
+        for line in ("lanes diff", "lanes apply", "dev --once"):
+            assert words in ready(*line.split(), code=2).stderr, line
+        assert words in ready("check", code=1).stdout
+
+
 def test_advice_fits_the_mistake(ready: Run) -> None:
     said = ready("enqueue", "hello", '{"a":1,"a":2}', code=2).stderr
 

@@ -49,6 +49,23 @@ def test_what_a_shell_hands_over_is_read() -> None:
         os.close(ours)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[lanes.x]\nretry = {'[' * 3_000}\n",
+        f"port = {'[' * 300}{']' * 300}\n",
+        f"port{'.a' * 3_000} = 1\n",
+        f"[lanes.x]\nmode{'.a' * 3_000} = 1\n",
+    ],
+    ids=["without an end", "lists", "a key", "a setting"],
+)
+def test_what_is_nested_too_deeply_is_refused_whole(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.toml").write_text(text)
+
+    with pytest.raises(InvalidConfig, match=r"deep\.toml: is nested too deeply"):
+        files.read(tmp_path / "deep.toml")
+
+
 def test_no_configuration_is_still_spelled_dev_null() -> None:
     assert files.read(Path("/dev/null")).tables == {}
     with pytest.raises(InvalidSetting, match="/dev/null is empty"):

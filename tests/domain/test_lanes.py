@@ -110,6 +110,17 @@ def test_a_retry_schedule_is_stored_as_text_whichever_way_it_comes(delays: list[
     assert as_list == lane("orders", retry=as_list)["retry"]
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_is_nested_too_deeply_to_be_shown_is_refused_all_the_same(name: str) -> None:
+    value: object = "x"
+    for _ in range(10_000):
+        value = [value]
+
+    with pytest.raises(InvalidSetting) as caught:
+        check(name, value)
+    assert caught.value.setting == name
+
+
 def test_a_retry_curve_is_stored_as_text() -> None:
     curve = {"first": "1s", "factor": 2, "max": "1h", "attempts": 8}
 

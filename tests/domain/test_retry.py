@@ -45,6 +45,12 @@ def test_the_default_is_five_attempts() -> None:
     assert DEFAULT.max_attempts == 5
 
 
+@pytest.mark.parametrize("text", ["[" * 3_000, '{"first":' * 3_000, "[" * 100_000 + "]" * 100_000])
+def test_what_is_nested_too_deeply_to_be_read_is_no_schedule(text: str) -> None:
+    with pytest.raises(BadRetry, match="it is nested too deeply, write"):
+        RetrySchedule.from_text(text)
+
+
 def test_a_single_entry_is_a_single_attempt() -> None:
     """`["0s"]` tries once and is exhausted by one failure."""
     once = RetrySchedule.parse(["0s"])

@@ -289,6 +289,12 @@ def test_a_sheet_that_is_refused_is_open_again_with_what_was_written(
     assert "mailers" not in store.pools()
 
 
+def test_a_lane_whose_retry_is_nested_too_deeply_is_refused(seeded: Seeded) -> None:
+    fields = {"name": "deep", "sink": "console", "retry": "[" * 3_000}
+    refused = seeded.http.request("POST", "/new-lane", data=fields)
+    assert (refused.status_code, "it is nested too deeply" in refused.text) == (422, True)
+
+
 def test_a_lane_that_is_called_new_has_its_page(seeded: Seeded) -> None:
     form = seeded.http.get("/lanes/new", follow_redirects=True)  # a bookmark of the form
     assert (form.url.path, "<h1>New lane</h1>" in form.text) == ("/new-lane", True)

@@ -68,7 +68,7 @@ def ask(url: str, path: str, *, key: str | None = None, statuses: Collection[int
             found = json.loads(answer.read())
         finally:
             connection.close()
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise NodeUnreachable(url, "what answers there is no Penstock node") from error
     except (OSError, HTTPException, ValueError) as error:
         raise NodeUnreachable(url, str(error) or type(error).__name__) from error

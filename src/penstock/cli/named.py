@@ -177,7 +177,7 @@ def _pair(kind: Kind[Named], text: str) -> tuple[str, object]:
 def _value(setting: Setting, text: str) -> object:
     """Return what a value says: as in a file, without quotes or with them."""
     if text.startswith(_WRITTEN):
-        with suppress(tomllib.TOMLDecodeError):
+        with suppress(tomllib.TOMLDecodeError, RecursionError):
             return tomllib.loads(f"value = {text}")["value"]
     return _bare(setting, text)
 

@@ -14,6 +14,8 @@ from penstock.errors import InvalidConfig
 
 FILE_NAME: Final = "penstock.toml"
 VARIABLE: Final = "PENSTOCK_CONFIG"
+DEEPEST: Final = 16  # a curve of a lane is three levels down
+NESTED: Final = "is nested too deeply: a setting is a value, a list of values or a table of them"
 LONGEST: Final = 16 * 1024 * 1024  # room for tens of thousands of lanes
 
 
@@ -67,7 +69,20 @@ def parsed(path: Path) -> ConfigFile:
         raise InvalidConfig([f"{path}: is not UTF-8 text (byte {error.start})"]) from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig([f"{path}: is not TOML: {error}"]) from error
+    except RecursionError:
+        raise InvalidConfig([f"{path}: {NESTED}"]) from None
+    if _is_deep(tables):  # dotted keys are read at any depth, but then nothing can show them
+        raise InvalidConfig([f"{path}: {NESTED}"])
     return ConfigFile(path, text, tables)
+
+
+def _is_deep(tables: Mapping[str, Any]) -> bool:
+    """Say whether tables and lists are nested deeper than any setting has them."""
+    level: list[Any] = [tables]
+    for _ in range(DEEPEST):
+        inner = [each for one in level for each in (one.values() if isinstance(one, Mapping) else one)]
+        level = [each for each in inner if isinstance(each, Mapping | list)]
+    return bool(level)
 
 
 def read(path: Path) -> ConfigFile:

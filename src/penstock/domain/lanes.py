@@ -294,6 +294,10 @@ def check_setting(name: str, setting: Setting, value: object) -> str | int | boo
         return _CHECKS[setting.kind](setting, value)
     except (ValueError, TypeError) as error:
         raise InvalidSetting(name, str(error)) from error
+    except RecursionError:  # it could be read, and is too deep to be shown in the words that refuse it
+        raise InvalidSetting(
+            name, "is nested too deeply: docs/reference/configuration.md shows what to write"
+        ) from None
 
 
 def _bool(_: Setting, value: object) -> bool:

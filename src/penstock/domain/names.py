@@ -83,6 +83,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 def shown(value: object) -> str:
     """Return a value for an error message: no more than its beginning."""
-    # ascii() keeps control characters and surrogates out of logs and terminals.
-    text = ascii(value)
+    try:
+        # ascii() keeps control characters and surrogates out of logs and terminals.
+        text = ascii(value)
+    except RecursionError:  # JSON just shallow enough to be read
+        text = f"a {type(value).__name__} nested too deeply"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -95,6 +95,8 @@ class RetrySchedule:
             value = json.loads(text)
         except ValueError:
             raise BadRetry(f'{text!r} is not JSON, write ["0s","1m","5m"]') from None
+        except RecursionError:
+            raise BadRetry('it is nested too deeply, write ["0s","1m","5m"]') from None
         return cls.parse(value)
 
     def to_text(self) -> str:

@@ -133,7 +133,7 @@ class Api:
         text = answer.read(LONGEST_ANSWER)
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise StoreUnavailable(f"{method} {self.url} ({NO_NODE})")
