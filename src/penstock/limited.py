@@ -87,16 +87,17 @@ class LimitedStore:
                 problem = f"{self._who.name} is bound to the tenant {self._tenant!r}: leave it out"
                 refused[index] = InvalidJob("tenant", problem)
         own = [job._replace(tenant=self._tenant) for i, job in enumerate(jobs) if i not in refused]
-        written = iter(self._checked(self._store.enqueue(own) if own else []))
+        written = iter(self._checked(own, self._store.enqueue(own) if own else []))
         return [refused[index] if index in refused else next(written) for index in range(len(jobs))]
 
-    def _checked(self, answers: Sequence[Enqueued | PenstockError]) -> list[Enqueued | PenstockError]:
+    def _checked(
+        self, jobs: Sequence[NewJob], answers: Sequence[Enqueued | PenstockError]
+    ) -> list[Enqueued | PenstockError]:
         """Tell nothing of a job that has the same key or id and is not this tenant's."""
-        named = [_named(answer) for answer in answers]
+        named = [_named(job, answer) for job, answer in zip(jobs, answers, strict=True)]
         own = self._mine([id_ for id_ in named if id_])
-        taken = InvalidJob("key", "is taken: use another; keys are shared by all tenants of a lane")
         pairs = zip(answers, named, strict=True)
-        return [answer if id_ is None or id_ in own else taken for answer, id_ in pairs]
+        return [answer if id_ is None or id_ in own else _taken(answer) for answer, id_ in pairs]
 
     # -- executors and operators
     def report(self, reports: Sequence[Report]) -> list[Reported]:
@@ -305,10 +306,19 @@ def _looks_inside(predicate: Predicate) -> bool:
     return predicate.field in SECRET
 
 
-def _named(answer: Enqueued | PenstockError) -> str | None:
-    """Return the job that an answer names and did not make."""
+def _named(job: NewJob, answer: Enqueued | PenstockError) -> str | None:
+    """Return the job that an answer is about and did not make."""
     match answer:
         case Enqueued(id=id_, duplicate=True) | KeyConflict(job_id=id_):
             return id_
+        case InvalidJob(field="id"):  # there is one already
+            return job.id
         case _:
             return None
+
+
+def _taken(answer: Enqueued | PenstockError) -> InvalidJob:
+    """Return the refusal of what another tenant's job has: whose it is, and where to look, is not told."""
+    if isinstance(answer, InvalidJob):
+        return InvalidJob("id", "is taken: use another; ids are shared by all tenants")
+    return InvalidJob("key", "is taken: use another; keys are shared by all tenants of a lane")

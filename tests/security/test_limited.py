@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Client
+from penstock.api.problems import problem_of
 from penstock.domain.access import ROLES, Scope, Who
 from penstock.domain.causes import causes
 from penstock.domain.filters import JobQuery
@@ -96,9 +97,22 @@ def test_another_tenants_key_tells_nothing(client: Client) -> None:
             ada.enqueue("orders", payload, key="k1")
         assert job.id not in str(refused.value)
 
-    [answer] = ada.enqueue_many([{"lane": "orders", "id": job.id}])
-    assert isinstance(answer, InvalidJob)
     assert client.acting(BOB).enqueue("orders", {"card": "4242"}, key="k1").duplicate
+
+
+def test_another_tenants_id_is_taken_and_nobody_is_sent_to_look_at_it(client: Client) -> None:
+    theirs = client.acting(BOB).enqueue("orders", {"card": "4242"})
+    ada = client.acting(ADA)
+    own = ada.enqueue("orders", {"n": 1})
+
+    new = [{"lane": "orders", "id": own.id}, {"lane": "orders", "id": theirs.id.lower()}]
+    again, taken = ada.enqueue_many(new)
+    assert isinstance(taken, InvalidJob)
+    assert (taken.field, taken.problem) == ("id", "is taken: use another; ids are shared by all tenants")
+    assert "GET" not in problem_of(taken).hint
+    assert isinstance(again, InvalidJob)
+    assert f"there is a job {own.id} already" in str(again)
+    assert "GET /api/jobs/ID shows it" in problem_of(again).hint
 
 
 def test_another_tenants_job_is_no_job(client: Client) -> None:
