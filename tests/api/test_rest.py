@@ -287,6 +287,21 @@ def test_who_repeats_a_request_with_an_id_is_led_to_its_job(http: Http) -> None:
     assert "GET /api/jobs/ID shows it" in again.json()["hint"]
 
 
+def test_a_target_whose_port_cannot_be_is_refused(http: Http) -> None:
+    put = {"settings": {"sink": "http", "target": "http://127.0.0.1/"}}
+    assert http.request("PUT", "/api/lanes/orders", json=put).status_code == 200
+    job = {"lane": "orders", "target": "http://127.0.0.1:99999/"}
+    refused = http.post("/api/jobs", job)
+    batch = http.post("/api/jobs", {"jobs": [job, {"lane": "orders"}]}).json()["results"]
+    put["settings"]["target"] = job["target"]
+    lane = http.request("PUT", "/api/lanes/orders", json=put)
+
+    assert (refused.status_code, refused.json()["field"]) == (422, "target")
+    assert "has a port that cannot be" in refused.json()["detail"]
+    assert ["id" in each for each in batch] == [False, True]
+    assert (lane.status_code, lane.json()["field"]) == (422, "target")
+
+
 def test_why_a_lane_was_changed_is_kept(every: Http) -> None:
     off = {"settings": {"enabled": False}, "reason": "on fire"}
     assert every.request("PUT", "/api/lanes/orders", json=off).status_code == 200

@@ -80,6 +80,19 @@ def test_a_file_that_is_nested_too_deeply_ends_with_2(ready: Run, tmp_path: Path
         assert words in ready("check", code=1).stdout
 
 
+def test_a_target_whose_port_cannot_be_is_refused_before_there_is_a_job(ready: Run) -> None:
+    ready("lanes", "set", "hello", "sink=http", "target=https://shop.example/")
+    line, words = (
+        '{"target": "http://127.0.0.1:99999/"}\n',
+        "target: 'http://127.0.0.1:99999/' has a port that",
+    )
+
+    assert words in ready("enqueue", "hello", "1", "--target", "http://127.0.0.1:99999/", code=2).stderr
+    assert words in ready("enqueue", "hello", "-", stdin=line, code=1).stderr
+    assert words in ready("lanes", "set", "hello", "target=http://127.0.0.1:99999/", code=2).stderr
+    assert "no job" in ready("jobs", "list").stderr
+
+
 def test_advice_fits_the_mistake(ready: Run) -> None:
     said = ready("enqueue", "hello", '{"a":1,"a":2}', code=2).stderr
 

@@ -87,6 +87,7 @@ def test_a_target_that_its_lane_cannot_call_is_refused(client: Client) -> None:
         ("web", "HTTP://ann@shop.example", "holds a user name"),
         (LANE, "https://ann:pw42@shop.example/", "holds a user name"),
         ("web", "nowhere", "is no URL to call"),
+        ("web", "http://127.0.0.1:99999/", "has a port that cannot be"),
     ):
         for ask in (
             lambda lane=lane, target=target: client.enqueue(lane, target=target),

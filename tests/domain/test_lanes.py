@@ -132,6 +132,8 @@ def test_an_http_lane_needs_a_url_as_its_target(target: str) -> None:
     with pytest.raises(InvalidSetting, match=r"target: .* is no URL to call: write https://host/path"):
         lane("orders", sink="http", target=target)
 
+    with pytest.raises(InvalidSetting, match=r"target: .* has a port that cannot be"):
+        lane("orders", sink="http", target="http://host:99999/x")
     with pytest.raises(InvalidSetting, match=r"target: holds a user name") as refused:
         lane("orders", sink="http", target="https://ann:pw42@host/x")
     assert "pw42" not in str(refused.value)

@@ -18,7 +18,10 @@ def test_what_is_out_of_bounds_is_brought_within(setting: str) -> None:
     assert within(setting, least) == least
 
 
-@pytest.mark.parametrize("host", ["example.org", "example.org.", "[::1]:8080", "münchen.example", "l" * 63])
+@pytest.mark.parametrize(
+    "host",
+    ["example.org", "example.org.", "[::1]:8080", "[::1]:", "h:1", "h:65535", "münchen.example", "l" * 63],
+)
 def test_a_target_that_http_can_call_is_taken(host: str) -> None:
     check_url(f"https://{host}/hook")
 
@@ -27,6 +30,13 @@ def test_a_target_that_http_can_call_is_taken(host: str) -> None:
 def test_a_target_whose_host_has_no_name_is_refused(host: str) -> None:
     with pytest.raises(InvalidSetting, match="is no URL to call"):
         check_url(f"https://{host}/hook")
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "-1", "http"])
+@pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "[::1]"])
+def test_a_target_whose_port_cannot_be_is_refused(host: str, port: str) -> None:
+    with pytest.raises(InvalidSetting, match="has a port that cannot be: write one from 1 to 65535, or none"):
+        check_url(f"http://{host}:{port}/hook")
 
 
 def test_a_target_that_http_cannot_call_is_refused() -> None:

@@ -221,11 +221,7 @@ def _not_a_node(url: str) -> str | None:
     if problem := not_an_api(url):
         return problem
     parts = urlsplit(url)
-    try:
-        fine = is_callable(url) and parts.port != 0
-    except ValueError:  # a port that is no number
-        fine = False
-    whole = fine and not (parts.query or parts.fragment)
+    whole = is_callable(url) and not (parts.query or parts.fragment)
     return None if whole else "write http://HOST:7070 or https://HOST, without a query"
 
 

@@ -1,7 +1,8 @@
 """What no lane can work with, though each setting by itself is written well: refused before it is put.
 
-Triggers refuse the same to plain SQL (migration `sense`). What was written before they did stays as it is,
-and nodes go by the nearest value that works.
+Triggers refuse the same to plain SQL (migration `sense`), but for a host's name or port that cannot be: that
+is seen when a job is sent. What was written before they did stays as it is, and nodes go by the nearest value
+that works.
 """
 
 import re
@@ -78,15 +79,25 @@ def target_problem(target: str, *, sink: object = None) -> str | None:
     """
     if _WITH_USER.match(target):
         return "holds a user name, which everybody sees: use an Authorization header of the job or the sink"
-    return (
-        None
-        if sink != HTTP or is_callable(target)
-        else f"{target!r} is no URL to call: write https://host/path"
-    )
+    if sink != HTTP or is_callable(target):
+        return None
+    if _is_web_address(target):
+        return f"{target!r} has a port that cannot be: write one from 1 to 65535, or none"
+    return f"{target!r} is no URL to call: write https://host/path"
 
 
 def is_callable(target: str) -> bool:
     """Say whether it is the address of a web server: somebody may be there, or not."""
+    if not _is_web_address(target):
+        return False
+    try:
+        return urlsplit(target).port != 0  # where nobody can listen
+    except ValueError:
+        return False
+
+
+def _is_web_address(target: str) -> bool:
+    """Say whether it is one but for its port."""
     try:
         parts = urlsplit(target)
         host = parts.hostname
