@@ -45,6 +45,12 @@ WRONG = [
     (["groups", "pause", "hello", "o\udcff", "--reason", "r"], "group: holds a lone surrogate"),
     (["groups", "resume", "hello", "o\udcff"], "group: holds a lone surrogate"),
     (["targets", "pause", "http://o\udcff", "--reason", "r"], "say scheme and host"),
+    (
+        ["nodes", "drain", "abc", "--reason", "r"],
+        "'abc' is no node: write the number that `penstock nodes list`",
+    ),
+    (["nodes", "drain", "9" * 20, "--reason", "r"], "is no node: write the number"),
+    (["nodes", "resume", "0"], "'0' is no node: write the number that `penstock nodes list` shows"),
     (["users", "set", "o\udcff", "--role", "viewer"], "letters, digits and"),
     (["users", "password", "o\udcff", "--password-stdin"], "letters, digits and"),
     (["users", "remove", "o\udcff", "--reason", "r", "--yes"], "letters, digits and"),
@@ -118,7 +124,9 @@ def test_lines_that_are_no_objects_are_told_so(ready: Run) -> None:
 def test_a_file_that_is_no_database_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "penstock.db").write_text("once upon a time " * 100)
 
-    assert "penstock.db: file is not a database" in run("jobs", "list", code=4).stderr
+    said = run("jobs", "list", code=4).stderr
+    assert "penstock.db: file is not a database: it is no SQLite file; name another store (--store," in said
+    assert "or move this file away" in said
 
 
 def test_a_section_is_written_as_it_is_shown(ready: Run, tmp_path: Path) -> None:

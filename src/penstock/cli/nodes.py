@@ -1,5 +1,7 @@
 """`penstock nodes`: who is alive, who leads, and a way to empty one before it is stopped."""
 
+import re
+
 import click
 
 from penstock.cli.options import actor, json_option, note, reason_option, why_option, with_client
@@ -9,6 +11,19 @@ from penstock.domain.notes import is_alive, read
 from penstock.domain.pauses import Pause
 from penstock.domain.standing import NodeRow
 from penstock.wire import node_object, pause_object
+
+
+class NodeNumber(click.ParamType[int]):
+    """The number of a node."""
+
+    name = "node"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return it."""
+        text = str(value)
+        if not re.fullmatch("[0-9]{1,9}", text) or not int(text):
+            self.fail(f"{text!r} is no node: write the number that `penstock nodes list` shows", param, ctx)
+        return int(text)
 
 
 @click.group()
@@ -48,7 +63,7 @@ def list_(client: Client, *, as_json: bool) -> None:
 
 
 @nodes.command()
-@click.argument("node", type=click.IntRange(min=1))
+@click.argument("node", type=NodeNumber())
 @reason_option
 @json_option
 @with_client
@@ -62,7 +77,7 @@ def drain(client: Client, node: int, *, reason: str, as_json: bool) -> None:
 
 
 @nodes.command()
-@click.argument("node", type=click.IntRange(min=1))
+@click.argument("node", type=NodeNumber())
 @why_option
 @json_option
 @with_client

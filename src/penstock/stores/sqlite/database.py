@@ -369,6 +369,10 @@ _TRANSIENT: Final = {
     "readonly": ": see that you may write to the file and in its folder",
     "full": ": make room",
 }  # words of errors that pass by themselves, and what to do about them
+_NOT_OURS: Final = "not a database"
+_ANOTHER: Final = (
+    ": it is no SQLite file; name another store (--store, PENSTOCK_STORE), or move this file away"
+)
 
 
 @contextmanager
@@ -385,5 +389,6 @@ def translated(operation: str, file: str = "") -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         # Of its own class when the file is damaged or none of SQLite's: waiting will not help.
         if type(error) is sqlite3.DatabaseError:
-            raise StoreError(f"cannot {operation}{where and f' to{where}'}: {error}") from error
+            fix = _ANOTHER if _NOT_OURS in str(error) else ""
+            raise StoreError(f"cannot {operation}{where and f' to{where}'}: {error}{fix}") from error
         raise
