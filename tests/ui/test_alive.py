@@ -83,12 +83,14 @@ def test_a_page_says_that_its_node_is_gone_and_when_it_is_back(browser: Browser,
         with tab(browser, url, complaints=complaints) as page:
             page.goto("/lanes")
             expect(page.locator("#live")).to_have_attribute("data-state", "live")
+            expect(page.locator("#served")).to_contain_text(f":{first.pid}")
             first.kill()
             first.wait()
 
             expect(page.locator("#live")).to_contain_text("live updates lost")
             expect(page.locator("body")).to_have_class("stale")
-            with node(path, port):
+            with node(path, port) as (second, _):
                 expect(page.locator("#live")).to_have_attribute("data-state", "live")
                 expect(page.locator("body")).not_to_have_class("stale")
+                expect(page.locator("#served")).to_contain_text(f":{second.pid}")
     assert [said for said in complaints if "Failed to load resource" not in said] == []

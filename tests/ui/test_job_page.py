@@ -7,21 +7,23 @@ from contextlib import closing
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, expect
 
-from penstock import Client
+from penstock import Client, __version__
 from penstock.domain.lanes import lane
 from penstock.domain.payloads import Json
+from penstock.ports.events import NodeStarted
 from penstock.ports.store import Ask
 from penstock.stores.sqlite.store import SqliteStore
 from penstock.ui.answers import Answer, answer_of
 from penstock.ui.folding import MOST_LINES, folded
 from penstock.ui.screens.job import MOST_SHOWN
-from penstock.ui.site import tag_of
+from penstock.ui.site import SERVED_BY, tag_of
 from penstock.ui.words import pretty
 from tests.api.node import Http, served
 from tests.security.conftest import PASSWORD, make_user
@@ -187,6 +189,20 @@ def test_a_page_that_did_not_change_is_not_sent_again(plain: Http) -> None:
     changed = plain.get(f"/jobs/{job}", headers=known)
     assert (changed.status_code, "a change" in changed.text) == (200, True)
     assert plain.get("/jobs/nobody", headers=middle | {"If-None-Match": "*"}).status_code == 404
+
+
+def test_a_page_that_did_not_change_still_tells_which_node_it_comes_from(plain: Http) -> None:
+    client = plain.node.client
+    job = client.enqueue("orders", {"n": 1}, run_at=client.store.now() + timedelta(hours=1)).id
+    middle = {"HX-Request": "true"}
+    first = plain.get(f"/jobs/{job}", headers=middle)
+    plain.node.emit(NodeStarted(node=8, name="höst\u202e:8", store="sqlite:///penstock.db"))
+
+    again = plain.get(f"/jobs/{job}", headers=middle | {"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304
+    told = unquote(again.headers[SERVED_BY])
+    assert told == f"{__version__} · höst\\u202e:8"
+    assert f'<p id="served">{told}</p>' in plain.get(f"/jobs/{job}").text
 
 
 def test_a_page_asks_only_for_what_it_does_not_have(browser: Browser, plain: Http) -> None:

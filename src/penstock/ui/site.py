@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2s
 from http import HTTPStatus
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 from jinja2 import Environment
 from litestar import Request, Response
@@ -46,6 +47,7 @@ NAV: Final = (
 FOR_ADMINS: Final = frozenset({"access"})
 KEY_BYTES: Final = 12
 ONCE: Final = "form-"
+SERVED_BY: Final = "Penstock-Served-By"
 REFUSED: Final = 422
 AGO: Final = re.compile(rb"(?<= data-ago>)[^<]*")
 MOST_DIGITS: Final = 18
@@ -80,6 +82,11 @@ class Site:
     def look(self) -> Store:
         """The same store for looking at, with what changes seldom at most a second old."""
         return cast("Store", Looking(self.store, self.kept))
+
+    @property
+    def served(self) -> str:
+        """What every page says of the node that it comes from."""
+        return " · ".join(filter(None, (__version__, self.live.name)))
 
     def forget(self) -> None:
         """Show what is there now, not what was there a second ago."""
@@ -130,8 +137,7 @@ class Site:
                 "nav": [each for each in NAV if each[0] not in FOR_ADMINS or may(request, Scope.ADMIN)],
                 "path": request.url.path,
                 "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-                "node": self.live,
-                "version": __version__,
+                "served": self.served,
                 "note": read_note(note),
                 "origin": origin_of(request),
                 "bearer": BEARER if who_of(request) not in (None, LOCAL) else "",
@@ -143,6 +149,8 @@ class Site:
         )
         body = spelled_out(text).encode(errors="replace")
         headers = {"Cache-Control": "no-store", "Vary": "HX-Request"}
+        if fragment:  # beside the middle that is fetched, and so where that did not change, too
+            headers[SERVED_BY] = quote(spelled_out(self.served), errors="replace")
         if fragment and status == HTTPStatus.OK:
             headers["ETag"] = tag = tag_of(body)
             if request.headers.get("if-none-match") == tag:

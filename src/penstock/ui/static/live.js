@@ -35,6 +35,12 @@ function show() {
   say("live", pace() === 1 ? "live" : `every ${pace()} s`);
 }
 
+/** Below the screens stands the node that answered last. @param {string | null} name */
+function served(name) {
+  const element = document.getElementById("served");
+  if (element && name) element.textContent = decodeURIComponent(name);
+}
+
 /** Whoever writes, or has a sheet open, is left alone. */
 function occupied() {
   return document.querySelector("form:popover-open, dialog[open], textarea:focus, main input:focus:not([type=checkbox])") !== null;
@@ -54,6 +60,7 @@ async function refresh(refreshed) {
     const page = same || answer.headers.get("content-type")?.startsWith("text/html");
     if (!page || answer.status >= 500) throw new Error(String(answer.status));
     heard(answer.headers.get("date"));
+    served(answer.headers.get("penstock-served-by"));
     const html = same ? "" : await answer.text();
     if (!same && !occupied()) {
       merge(html, refreshed);
