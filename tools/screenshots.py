@@ -104,7 +104,7 @@ def pictured(page: Page, name: str, path: str, target: Path) -> None:
     if name == "edit":
         page.locator("main a.button", has_text="Edit").click()
     if name not in SILENT:
-        page.wait_for_selector('#live[data-state="live"]')
+        page.wait_for_selector('#live:is([data-state="live"], [data-state="waits"])')
     opened(page, name)
     page.wait_for_timeout(700)
     height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))

@@ -3,12 +3,12 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from penstock import Client
 from tests.ui.browsing import serious, tab
@@ -94,3 +94,59 @@ def test_a_page_says_that_its_node_is_gone_and_when_it_is_back(browser: Browser,
                 expect(page.locator("body")).not_to_have_class("stale")
                 expect(page.locator("#served")).to_contain_text(f":{second.pid}")
     assert [said for said in complaints if "Failed to load resource" not in said] == []
+
+
+def said_of(pages: Sequence[Page], *texts: str) -> None:
+    """Wait until the chips of the pages say this; a page that is lost is dimmed, another is not."""
+    for page, text in zip(pages, texts, strict=True):
+        expect(page.locator("#live")).to_contain_text(text)
+        body = expect(page.locator("body"))
+        (body.to_have_class if "lost" in text else body.not_to_have_class)("stale")
+
+
+def test_whoever_writes_is_told_that_the_node_is_gone_and_loses_nothing(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path, fresh = tmp_path / "p.db", ("paused while you type", "paused while this is open", "live")
+    with node(path) as (first, url), tab(browser, url, complaints=[]) as field:
+        with Client(f"sqlite:///{path}") as client:
+            client.enqueue("hello", {"n": 1}, run_at=client.store.now() + timedelta(hours=1))
+        port = int(url.rpartition(":")[2])
+        sheet, rows = field.context.new_page(), field.context.new_page()
+        pages = [field, sheet, rows]
+        field.goto("/lanes/hello")
+        field.locator("#limits [name=rate]").fill("7/s")
+        sheet.goto("/lanes/hello")
+        sheet.get_by_role("button", name="Pause").click()
+        sheet.locator("#pause [name=reason]").fill("they move house")
+        rows.goto("/jobs")
+        rows.locator("#q").fill("lane:he")
+        said_of(pages, *fresh)
+        first.kill()
+        first.wait()
+
+        said_of(pages, *["live updates lost"] * 3)
+        sheet.keyboard.press("Enter")
+        expect(sheet.locator("#pause").get_by_role("alert")).to_contain_text("No answer came")
+        with node(path, port) as (second, _):
+            said_of(pages, *fresh)
+            expect(field.locator("#served")).to_contain_text(f":{second.pid}")
+            expect(field.locator("#limits [name=rate]")).to_have_value("7/s")
+            expect(sheet.locator("#pause [name=reason]")).to_have_value("they move house")
+            expect(rows.locator("#q")).to_have_value("lane:he")
+            sheet.get_by_role("button", name="Pause").last.click()
+            expect(sheet.locator("main .notice")).to_contain_text("they move house")
+
+
+def test_whoever_writes_is_told_that_the_node_does_not_answer(browser: Browser, tmp_path: Path) -> None:
+    with node(tmp_path / "p.db") as (process, url), tab(browser, url, complaints=[]) as page:
+        page.goto("/lanes/hello")
+        page.locator("#limits [name=rate]").fill("7/s")
+        said_of([page], "paused while you type")
+        process.send_signal(signal.SIGSTOP)
+        try:
+            said_of([page], "live updates lost")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        said_of([page], "paused while you type")
+        expect(page.locator("#limits [name=rate]")).to_have_value("7/s")

@@ -16,14 +16,14 @@ from tests.api.node import Http, served
 from tests.security.conftest import PASSWORD, make_user
 from tests.ui.browsing import serious, tab
 from tests.ui.conftest import Seeded
-from tests.ui.test_screens import opened
+from tests.ui.test_screens import FRESH, opened
 
 
 def log_in(page: Page) -> None:
     page.locator("[name=name]").fill("ada")
     page.locator("[name=password]").fill(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    expect(page.locator("#live")).to_have_attribute("data-state", FRESH)
 
 
 @contextmanager
@@ -82,6 +82,26 @@ def test_whoever_is_logged_out_over_a_form_keeps_what_he_wrote_and_logs_in(
             expect(page.locator("h1")).to_have_text("You are logged out")
             expect(page.locator("main pre").last).to_contain_text("they move house")
         assert (client.list().jobs, client.lane("orders").paused) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("path", "field"), [("/lanes/orders", "#limits [name=rate]"), ("/jobs?q=lane:orders", "#q")]
+)
+def test_whoever_is_logged_out_while_he_writes_is_led_to_the_login_when_he_is_done(
+    browser: Browser, tmp_path: Path, path: str, field: str
+) -> None:
+    with behind_a_login(tmp_path) as (client, http):
+        client.enqueue("orders", {"n": 1})
+        with tab(browser, http.node.url, complaints=[]) as page:
+            page.goto(path)
+            log_in(page)
+            page.locator(field).fill("10/s")
+            page.context.clear_cookies()
+
+            expect(page.locator("#live")).to_contain_text("live updates lost")
+            expect(page.locator(field)).to_have_value("10/s")
+            page.locator(field).blur()
+            expect(page.locator("[name=password]")).to_be_visible()
 
 
 def test_a_page_about_something_that_is_gone_says_so(browser: Browser, seeded: Seeded) -> None:

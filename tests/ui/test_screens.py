@@ -40,6 +40,7 @@ SCREENS = {
     "/access": ("Keys and users", "No user yet"),
 }
 
+FRESH = re.compile("^(live|waits)$")  # the first field of a form has the focus: such a page waits at once
 LEGIBLE = ("/", "/lanes/orders", "/jobs/{dead}", "/groups", "/audit")
 
 
@@ -47,7 +48,7 @@ def opened(page: Page, seeded: Seeded, path: str) -> None:
     answer = page.goto(path.format(**seeded.ids))
     assert answer is not None
     assert answer.status == 200
-    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    expect(page.locator("#live")).to_have_attribute("data-state", FRESH)
 
 
 def test_every_screen_shows_what_there_is_and_keeps_nobody_out(browser: Browser, seeded: Seeded) -> None:
@@ -134,6 +135,56 @@ def test_a_change_appears_without_a_reload_and_rows_do_not_jump(browser: Browser
         seeded.client.cancel(late.id, reason="it left the list")
         expect(row).to_have_class("old")
         expect(row).to_have_attribute("title", re.compile("no longer matches"))
+
+
+def test_rows_come_while_somebody_writes_a_filter(browser: Browser, seeded: Seeded) -> None:
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/jobs?q=lane:orders%20state:pending")
+        page.locator("#q").fill("lane:orders state:d")
+        seeded.client.enqueue("orders", {"n": 1}, group="later")
+
+        expect(page.locator("#fresh")).to_have_text("1 new – show")  # noqa: RUF001
+        expect(page.locator("#live")).to_have_text("live")
+        expect(page.locator("#q")).to_be_focused()
+        expect(page.locator("#q")).to_have_value("lane:orders state:d")
+
+
+def test_a_page_waits_while_somebody_writes_in_it_and_says_so(browser: Browser, seeded: Seeded) -> None:
+    chip, store = "#live [data-text]", seeded.client.store
+    store.put_lane(lane("awaited", sink="console"), actor="test")
+    with tab(browser, seeded.url) as page:
+        opened(page, seeded, "/lanes/awaited")
+        rate = page.locator("#limits [name=rate]")
+        rate.fill("7/s")
+        expect(page.locator(chip)).to_have_text("paused while you type")
+        store.pause_lane("awaited", paused=True, actor="test", reason="they move")
+        for _ in range(2):  # the first one may have been on its way
+            with page.expect_response(lambda answer: answer.url.endswith("/lanes/awaited")):
+                pass
+        assert "they move" not in page.locator("main").inner_text()
+        expect(rate).to_be_focused()
+        expect(rate).to_have_value("7/s")
+        assert serious(page) == []
+        rate.blur()
+        expect(page.locator("main .notice")).to_contain_text("they move")
+        expect(page.locator(chip)).to_have_text("live")
+
+        page.get_by_role("button", name="Disable").click()
+        expect(page.locator(chip)).to_have_text("paused while this is open")
+        page.keyboard.press("Escape")
+        expect(page.locator(chip)).to_have_text("live")
+
+
+def test_a_page_on_a_phone_stays_in_its_place_when_somebody_begins_to_write(
+    browser: Browser, seeded: Seeded
+) -> None:
+    with tab(browser, seeded.url, width=390) as page:
+        opened(page, seeded, "/lanes/orders")
+        before = page.locator("header.top").bounding_box()
+        page.locator("#limits [name=rate]").focus()
+        expect(page.locator("#live")).to_have_attribute("data-state", "waits")
+        assert page.locator("header.top").bounding_box() == before
+        assert not overflows(page)
 
 
 # When a part of the page first says something, by the page's own clock.

@@ -5,8 +5,10 @@ import { heard, span } from "./times.js";
 
 const STALE_MS = 6000;
 const RETRY_MS = 3000;
+const ANSWER_MS = 30000; // what takes longer was lost on the way: the next question finds out
 const OLD = "As it was: it no longer matches, or newer ones came before it. Reload to see what is there now.";
-let last = Date.now();
+let last = Date.now(); // when the node was heard, merged or not
+let asked = 0;
 let busy = false;
 let wanted = false;
 let source = /** @type {EventSource | null} */ (null);
@@ -15,6 +17,15 @@ let seen = ""; // the ETag of what was merged last
 
 const pace = () => Number(localStorage.getItem("pace") ?? "1");
 const chip = () => document.getElementById("live"); // the page of an error has none
+
+const SHEET = "form:popover-open, dialog[open]";
+const FIELD = "textarea:focus, main input:focus:not([type=checkbox])";
+
+/** Whoever writes, or has a sheet open, is left alone: he still asks, to know whether the node is there. */
+const occupied = () => document.querySelector(`${SHEET}, ${FIELD}`) !== null;
+
+/** Rows are renewed beside every form; any other page waits until nobody writes in it. */
+const waits = () => occupied() && document.querySelector("#main [data-keep-rows]") === null;
 
 /** A form that was refused stays as it is, and so does the page of an error. */
 const still = () => document.querySelector("#main[data-still]") !== null;
@@ -32,6 +43,7 @@ function say(state, text) {
 function show() {
   if (pace() === 0 || still()) return say("paused", "paused");
   if (lost !== null) return say("lost", `live updates lost ${span((Date.now() - lost) / 1000)} ago`);
+  if (waits()) return say("waits", document.querySelector(SHEET) ? "paused while this is open" : "paused while you type");
   say("live", pace() === 1 ? "live" : `every ${pace()} s`);
 }
 
@@ -41,28 +53,28 @@ function served(name) {
   if (element && name) element.textContent = decodeURIComponent(name);
 }
 
-/** Whoever writes, or has a sheet open, is left alone. */
-function occupied() {
-  return document.querySelector("form:popover-open, dialog[open], textarea:focus, main input:focus:not([type=checkbox])") !== null;
-}
-
 /** @param {() => void} refreshed */
 async function refresh(refreshed) {
-  if (busy || document.hidden || occupied() || still()) return;
+  if (busy || document.hidden || still()) return;
   busy = true;
+  asked = Date.now();
   wanted = false;
   try {
     const headers = { "HX-Request": "true", Accept: "text/html", ...(seen && { "If-None-Match": seen }) };
-    const answer = await fetch(location.href, { headers, cache: "no-store" });
-    if (answer.status === 401 || answer.redirected) return location.reload(); // he was logged out, and may log in again
+    const answer = await fetch(location.href, { headers, cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    if (answer.status === 401 || answer.redirected) { // he was logged out, and may log in again
+      if (occupied()) throw new Error("logged out"); // once he is done: the login would take what he wrote
+      return location.reload();
+    }
     // Of a thing that is gone, or may no longer be seen, the page says so; whatever is no page of ours is no news.
     const same = answer.status === 304;
     const page = same || answer.headers.get("content-type")?.startsWith("text/html");
     if (!page || answer.status >= 500) throw new Error(String(answer.status));
     heard(answer.headers.get("date"));
-    served(answer.headers.get("penstock-served-by"));
     const html = same ? "" : await answer.text();
-    if (!same && !occupied()) {
+    served(answer.headers.get("penstock-served-by"));
+    if (!same && waits()) wanted = true;
+    else if (!same) {
       merge(html, refreshed);
       seen = answer.headers.get("etag") ?? "";
     }
@@ -169,7 +181,9 @@ export function live(refreshed) {
     const since = Date.now() - last;
     // A stream that says nothing means that nothing changed; times and rates still do.
     const quiet = source?.readyState === EventSource.OPEN ? 5 : 2;
-    if ((wanted && since >= seconds * 1000) || since >= Math.max(quiet, seconds) * 1000) void refresh(refreshed);
-    if (since > STALE_MS + seconds * 1000 && !still() && !occupied() && !document.hidden) lost ??= last;
+    const due = (wanted && !waits() && since >= seconds * 1000) || since >= Math.max(quiet, seconds) * 1000;
+    // A tab that was left alone, logged out say, does not ask twice a second all night.
+    if (due && (lost === null || Date.now() - asked >= RETRY_MS)) void refresh(refreshed);
+    if (since > STALE_MS + seconds * 1000 && !still() && !document.hidden) lost ??= last;
   }, 500);
 }
