@@ -60,9 +60,11 @@ async def test_a_node_that_alone_has_jobs_uses_all_of_a_limit(engine: Engine, of
         engine.store.put_pool(pool("few", max_in_flight=4, key=key), actor="test")
     engine.lane(**({"max_in_flight": 4} if of == "lane" else {"pool": "few"}))
     engine.answers["orders"] = busy
-    async with engine.node(lanes=["other"]), engine.node(lanes=["other"]), engine.node() as node:
-        await engine.until(lambda: node.deck.limits.nodes == 3)
-        await engine.ended(*engine.enqueue(*({} for _ in range(40))))
+    async with engine.node(lanes=["other"]), engine.node(lanes=["other"]):
+        await engine.until(lambda: len(engine.store.nodes()) == 2)
+        async with engine.node() as node:
+            await engine.until(lambda: node.deck.limits.nodes == 3)
+            await engine.ended(*engine.enqueue(*({} for _ in range(40))))
 
     assert busy.most["orders"] == 4
 
@@ -73,13 +75,15 @@ async def test_a_node_gives_back_what_it_borrowed_when_another_has_jobs(engine: 
     for name in ("orders", "mails"):
         engine.lane(name, pool="few")
         engine.answers[name] = busy
-    async with engine.node(lanes=["orders"]) as node, engine.node(lanes=["mails"]):
-        await engine.until(lambda: node.deck.limits.nodes == 2)
-        ids = engine.enqueue(*({} for _ in range(400)))
-        await engine.until(lambda: busy.most["orders"] == 4)
-        await engine.ended(*engine.enqueue(*({"lane": "mails"} for _ in range(10))))
-        left = len(ids) - sum(call.envelope.lane == "orders" for call in engine.sent)
-        node.hurry.set()
+    async with engine.node(lanes=["mails"]):
+        await engine.until(lambda: len(engine.store.nodes()) == 1)
+        async with engine.node(lanes=["orders"]) as node:
+            await engine.until(lambda: node.deck.limits.nodes == 2)
+            ids = engine.enqueue(*({} for _ in range(600)))
+            await engine.until(lambda: busy.most["orders"] == 4)
+            await engine.ended(*engine.enqueue(*({"lane": "mails"} for _ in range(10))))
+            left = len(ids) - sum(call.envelope.lane == "orders" for call in engine.sent)
+            node.hurry.set()
 
     assert left > 100  # the others did not wait for them
 
