@@ -713,6 +713,8 @@ def test_a_job_that_comes_too_late_has_no_estimate() -> None:
     last, patient = datetime(9998, 12, 31, tzinfo=UTC), lane_of("orders", misfire="skip_after(500d)")
     assert explain(facts(job(due_at=last), lane=patient)).eta == last  # it is never too late for that
 
+    found = explain(facts(job(due_at=NOW + SECOND, since=BEFORE - SECOND), lane=strict))  # it was put back
+    assert (found.eta, found.text.endswith(late)) == (None, True)
     found = explain(facts(job(due_at=BEFORE - SECOND), lane=strict))
     text = "comes later than misfire = skip_after(1h) allows: it expires with the next pass"
     assert found == Explanation(S.PENDING, Gate.DUE, text, since=NOW - SECOND)

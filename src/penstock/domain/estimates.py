@@ -75,9 +75,12 @@ def kept(facts: Facts, found: Explanation) -> Explanation:
             found = found._replace(
                 text=f"{found.text}; it expires if it has not gone{again} by {stamp(start_by)}"
             )
-    if latest is None or facts.lane is None or (found.gate is Gate.DUE and latest < facts.now):
+    opens = found.until if eta is None else eta
+    if latest is None or facts.lane is None:
         return found
-    allows, opens = f"misfire = {facts.lane['misfire']} allows", found.until if eta is None else eta
+    if latest < facts.now and found.gate is Gate.DUE and opens is None:  # it says so itself
+        return found
+    allows = f"misfire = {facts.lane['misfire']} allows"
     if latest < facts.now or (opens is not None and latest < opens):
         return found._replace(eta=None, text=f"{found.text}; it expires then: that is later than {allows}")
     if found.state is JobState.PENDING and eta is None:

@@ -27,6 +27,7 @@ SLACK: Final = timedelta(seconds=3)
 ZERO: Final = timedelta(0)
 Ask = Callable[[str], Explanation | None]
 _NOT_SERVED: Final = "no running node"
+_LIMIT: Final = "lets no more jobs go"
 
 
 class Word(NamedTuple):
@@ -64,7 +65,7 @@ class Words:
             raise WordBroken(f"job {arrival} is due at {spot.job.due_at}", found=found)
         self.words[arrival] = Word(at, found, self._first(spot.job))
         known = self.promises.get(arrival)
-        if known is None or known.found.gate is not found.gate or self._changed_since(spot.job, known.at):
+        if known is None or _kind(known.found) != _kind(found) or self._changed_since(spot.job, known.at):
             self.promises[arrival] = self.words[arrival]
 
     def check_kept(self, ask: Ask, *, quiet_since: float, clock: datetime) -> None:
@@ -77,7 +78,7 @@ class Words:
             elif clock > eta + self._slack(spot.job):
                 del self.promises[arrival]
                 again = ask(self.model.facts[arrival].id)
-                if again is not None and again.gate is word.found.gate and again.eta is not None:
+                if again is not None and _kind(again) == _kind(word.found) and again.eta is not None:
                     raise WordBroken(
                         f"job {arrival} did not go as was said", word=word, again=again, now=clock
                     )
@@ -177,3 +178,8 @@ class Words:
         in_the_way = other.finished_at is None or other.state is JobState.DEAD
         if (other.job.lane, other.job.grp) != (job.lane, job.grp) or not in_the_way:
             raise WordBroken("the other job is not in its way", found=found, other=other, job=job)
+
+
+def _kind(found: Explanation) -> tuple[Gate, bool]:
+    """Return what keeps a job: also of a claimed one a limit may be named that was reached meanwhile."""
+    return found.gate, _LIMIT in found.text
