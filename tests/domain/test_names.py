@@ -14,6 +14,7 @@ from penstock.domain.names import (
     check_lane_name,
     check_name,
     near,
+    shown,
     unknown,
 )
 
@@ -119,3 +120,11 @@ def test_an_unknown_name_is_explained() -> None:
     assert unknown("pool", "x", ["orders", "web"]) == (
         'unknown pool "x"; penstock pools list shows those there are'
     )
+
+
+def test_what_is_nested_too_deeply_to_be_shown_is_called_so() -> None:
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+
+    assert shown(deep) == "a list nested too deeply"
